@@ -31,8 +31,8 @@ _NOT_OF_BEARER_TOKENS = {
 """Claims that no bearer token has (RFC 7800, RFC 8417), and why a token with one is refused. The token about the end of
 a session has the client as its audience, as ID tokens do (docs/decisions/0095)."""
 
-_PART = re.compile(r"[A-Za-z0-9_-]+")
-_ROLE = re.compile(r"[A-Za-z0-9_.:-]{1,256}")
+_PART = r"[A-Za-z0-9_-]+"
+_ROLE = r"[A-Za-z0-9_.:-]{1,256}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def read_unverified(token: str) -> UnverifiedToken | None:
     """Parses the header and claims of a token, and verifies nothing; None for text that is not a signed JWT in compact
     form, is longer than `MAX_TOKEN`, or has a header longer than `MAX_HEADER`."""
     parts = token.split(".", 3) if len(token) <= MAX_TOKEN else []
-    if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts) or len(parts[0]) > MAX_HEADER:
+    if len(parts) != 3 or not all(re.fullmatch(_PART, part) for part in parts) or len(parts[0]) > MAX_HEADER:
         return None
     header, claims = _json_of(parts[0]), _json_of(parts[1])
     return None if header is None or claims is None else UnverifiedToken(header, claims)
@@ -65,7 +65,7 @@ def read_unsigned(token: str) -> JsonObject | None:
     """Returns the claims of an unsigned token (`alg` is `none`, and no signature follows), which prove nothing; None
     for any other text, and for one that is longer than `MAX_TOKEN`."""
     parts = token.split(".", 3) if len(token) <= MAX_TOKEN else []
-    if len(parts) != 3 or parts[2] or not all(_PART.fullmatch(part) for part in parts[:2]):
+    if len(parts) != 3 or parts[2] or not all(re.fullmatch(_PART, part) for part in parts[:2]):
         return None
     header = _json_of(parts[0])
     return _json_of(parts[1]) if header is not None and header.get("alg") == "none" else None
@@ -131,7 +131,7 @@ def role_names(names: Iterable[JsonValue]) -> frozenset[str]:
     """Returns the set of these names of roles that a token activates. Raises `NotAuthorized` for a malformed name."""
     checked = set()
     for name in names:
-        if not isinstance(name, str) or not _ROLE.fullmatch(name):
+        if not isinstance(name, str) or not re.fullmatch(_ROLE, name):
             raise NotAuthorized(
                 "The token names a malformed principal role: a name has 1 to 256 letters, digits or any of _ . : -"
             )

@@ -17,11 +17,11 @@ from storage_backends.lazy_dataclass import dataclass
 
 MAX_TEXT = 256
 """Characters of a principal's name in receipts and logs."""
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 AWS = "aws"
 """Prefix of the subject of principals that sign their requests: `aws ARN`."""
 
-_ROLE = re.compile(r"(arn:[a-z-]+:sts::[0-9]*:assumed-role/[^/]+)/(.*)", re.DOTALL)
+_ROLE = r"(arn:[a-z-]+:sts::[0-9]*:assumed-role/[^/]+)/(.*)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def without_session(arn: str) -> tuple[str, str | None]:
     """Splits the ARN of an assumed role into that of the role, without the session, and the session's name, None if it
     is empty: a client that renews its credentials between two tries is still the same principal. Any other ARN is
     returned as it is, with None."""
-    role = _ROLE.fullmatch(arn)
+    role = re.fullmatch(_ROLE, arn, re.DOTALL)
     return (arn, None) if role is None else (role[1], role[2] or None)
 
 
@@ -124,7 +124,7 @@ def inner(value: object, name: str) -> object:
 def printable(text: str) -> str:
     """The text as receipts and logs have it: with question marks for control characters, and cut to `MAX_TEXT`
     characters. A text that had to be changed gets a digest, so that two names stay different."""
-    shown = CONTROL.sub("?", text[:MAX_TEXT])
+    shown = re.sub(CONTROL, "?", text[:MAX_TEXT])
     if shown == text:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

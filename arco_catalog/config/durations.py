@@ -3,10 +3,8 @@ unit (`30s`, `1h`)."""
 
 import re
 
-_ISO = re.compile(
-    r"P(?:([0-9]{1,6})D)?(?:T(?=[0-9])(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)S)?)?"
-)
-_SIMPLE = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
+_ISO = r"P(?:([0-9]{1,6})D)?(?:T(?=[0-9])(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)S)?)?"
+_SIMPLE = r"([0-9]{1,9})(ms|s|m|h|d)"
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -23,10 +21,10 @@ def parse_duration(text: str) -> int:
     """Returns the milliseconds of a length of time in ISO 8601 with days, hours, minutes and seconds, which may have
     three decimals (`PT24H`, `P30D`, `PT0.5S`), or of an integer with the unit ms, s, m, h or d (`30s`, `1h`). Letters
     may be in lower or upper case. Raises `ValueError` for any other text."""
-    simple = _SIMPLE.fullmatch(text.strip().lower())
+    simple = re.fullmatch(_SIMPLE, text.strip().lower())
     if simple is not None:
         return int(simple[1]) * _UNITS[simple[2]]
-    iso = _ISO.fullmatch(text.strip().upper())
+    iso = re.fullmatch(_ISO, text.strip().upper())
     if iso is None or not any(iso.groups()):
         raise ValueError(f"expected a length of time such as PT24H, P30D, 30s or 1h, got {text!r}")
     days, hours, minutes, seconds = iso.groups()

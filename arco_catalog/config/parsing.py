@@ -15,10 +15,10 @@ MIN_KEY_LIFETIME_MS, MAX_KEY_LIFETIME_MS = 1_000, 86_400_000
 AUTO_WORKERS = "auto"
 SEPARATES_NOTHING = ' _-+%"\\'
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-_REALM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_BASE_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){0,8}")
-_SIZE = re.compile(r"([0-9]{1,9})(KB|MB|GB)?", re.IGNORECASE)
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}"
+_REALM = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+_BASE_PATH = r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){0,8}"
+_SIZE = r"([0-9]{1,9})(KB|MB|GB)?"
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -36,7 +36,7 @@ def parse_warehouse(text: str) -> str:
     underscores, the first no dot or dash. The name is a folder in the store and part of every location, so it may have
     only characters that URLs do not encode. Raises `ValueError` for any other text, and for `_probe`, the folder in
     which stores are probed, since the objects there may be deleted at any time."""
-    if not _NAME.fullmatch(text):
+    if not re.fullmatch(_NAME, text):
         raise ValueError(
             "a warehouse's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
             f"letter, a digit or an underscore, got {text!r}"
@@ -52,7 +52,7 @@ def parse_realm(text: str) -> str:
     """Returns the text unchanged if it is a valid name of a realm: 1 to 128 letters, digits, dots, dashes or
     underscores, the first a letter or a digit. The name is a folder in the store, beside folders of the catalog itself,
     which begin with an underscore. Raises `ValueError` for any other text."""
-    if not _REALM.fullmatch(text):
+    if not re.fullmatch(_REALM, text):
         raise ValueError(
             "a realm's name may have letters, digits, dots, dashes and underscores, at most 128, and begins with a "
             f"letter or a digit, got {text!r}"
@@ -64,7 +64,7 @@ def parse_base_path(text: str) -> str:
     """Returns the path before `/v1` in the URLs of the API, with a slash at the start and none at the end; empty for an
     empty text or a slash. Raises `ValueError` for a text that is no such path, or has more than eight parts."""
     path = text.rstrip("/")
-    if not _BASE_PATH.fullmatch(path):
+    if not re.fullmatch(_BASE_PATH, path):
         raise ValueError(f"expected a path such as /iceberg or /api/catalog, of at most eight parts, got {text!r}")
     return path
 
@@ -84,7 +84,7 @@ def parse_body_size(text: str) -> int:
 def _sized(text: str, least: int, expected: str) -> int:
     """Returns the bytes of a size such as 64MB (a unit is a power of 1,024). Raises `ValueError`, in which the sentence
     `expected` is quoted, for less than `least` and for any other text."""
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
     size = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
     if size < least:
         raise ValueError(f"expected a size of {expected}, got {text!r}")

@@ -17,8 +17,8 @@ from arco_catalog.iceberg.errors import Forbidden, UnsupportedMediaType
 ANY = "*"
 """In the list of allowed hosts: every host name is safe, so nothing protects from DNS rebinding."""
 
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::[0-9]{1,5})?")
-_ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+_HOST = r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::[0-9]{1,5})?"
+_ORIGIN = r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?"
 REMEMBERED_HOSTS = 256
 REMEMBERED_HOST_BYTES = 256
 _FOREIGN_SITES = ("cross-site", "same-site")
@@ -72,7 +72,7 @@ def _is_allowed(host: str, server: str | None, allowed_hosts: tuple[str, ...]) -
     """Whether a `Host` header is safe from DNS rebinding: it has an IP address, a name of loopback, or a name in
     `allowed_hosts`, which may also be `ANY`. If `allowed_hosts` is empty, every header is safe unless the request
     arrived at a loopback address (`server`)."""
-    match = _HOST.fullmatch(host)
+    match = re.fullmatch(_HOST, host)
     name = match[1].lower().rstrip(".") if match is not None else ""
     if name and (_is_address(name) or name == "localhost" or name.endswith(".localhost")):
         return True
@@ -111,7 +111,7 @@ def parse_origin(text: str) -> str:
     """Returns an origin in lower case, as browsers send it: scheme, host, and a port if it has one. Raises `ValueError`
     for any other text."""
     origin = text.lower()
-    if not _ORIGIN.fullmatch(origin):
+    if not re.fullmatch(_ORIGIN, origin):
         raise ValueError(f"expected an origin such as https://console.example.com, without a path, got {text!r}")
     return origin
 

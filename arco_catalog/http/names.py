@@ -4,7 +4,6 @@ A name may contain slashes, dots, percent signs, spaces and letters of any scrip
 a separator, a listing or a log could misread.
 """
 
-import unicodedata
 from collections.abc import Sequence
 
 from arco_catalog.http.options import UNIT_SEPARATOR
@@ -31,7 +30,7 @@ def check_name(name: str, what: str) -> str:
     size = len(name.encode())
     if size > MAX_NAME_BYTES:
         raise BadRequest(f"{what} is {size} bytes long in UTF-8: at most {MAX_NAME_BYTES} are allowed")
-    if not name.isprintable() and any(unicodedata.category(character) == "Cc" for character in name):
+    if not name.isprintable() and any(map(_is_control, name)):
         raise BadRequest(f"{what} must not contain control characters: {name!r}")
     return name
 
@@ -105,3 +104,8 @@ def required_identifier(fields: Fields, name: str, separator: str) -> tuple[Name
     """Returns the namespace and the name of the `TableIdentifier` in the field `name` of a body. Raises `BadRequest` if
     it is missing or invalid."""
     return read_identifier(fields.required(name, OBJECT), f"{fields.at}.{name}", separator)
+
+
+def _is_control(character: str) -> bool:
+    """Whether Unicode counts a character as a control character (category Cc): those of ASCII and Latin-1, for ever."""
+    return character < " " or "\x7f" <= character <= "\x9f"

@@ -6,6 +6,7 @@ listed the principal, and are ignored otherwise (docs/decisions/0030). In a real
 sources; the check of the rights rejects the request of any other (docs/design/access.md#sources).
 """
 
+import re
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
@@ -81,6 +82,6 @@ def _user(text: str) -> str:
     """Returns the id of an administrator in a header. Raises `BadRequest` for an invalid one."""
     if not 1 <= len(text) <= MAX_TEXT:
         raise BadRequest(f"X-Arco-Admin-User must have 1 to {MAX_TEXT} characters")
-    if CONTROL.search(text):
+    if re.search(CONTROL, text):
         raise BadRequest("X-Arco-Admin-User must not contain control characters")
     return text

@@ -27,10 +27,10 @@ _SINCE_V1 = frozenset(
 _SINCE_V3 = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
 _PLAIN = _SINCE_V1 | _SINCE_V3
 _PARAMETERISED = {
-    "fixed": re.compile(r"fixed\[\s*([0-9]{1,9})\s*\]"),
-    "decimal": re.compile(r"decimal\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)"),
-    "geometry": re.compile(r"geometry\s*\(([^()]*)\)"),
-    "geography": re.compile(r"geography\s*\(([^(),]*)(?:,\s*(?:spherical|vincenty|thomas|andoyer|karney)\s*)?\)"),
+    "fixed": r"fixed\[\s*([0-9]{1,9})\s*\]",
+    "decimal": r"decimal\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)",
+    "geometry": r"geometry\s*\(([^()]*)\)",
+    "geography": r"geography\s*\(([^(),]*)(?:,\s*(?:spherical|vincenty|thomas|andoyer|karney)\s*)?\)",
 }
 
 MAX_DECIMAL_PRECISION = 38
@@ -49,7 +49,7 @@ def base_name(type_name: str) -> str:
     if type_name in _PLAIN:
         return type_name
     for name, pattern in _PARAMETERISED.items():
-        if type_name.startswith(name) and (found := pattern.fullmatch(type_name)):
+        if type_name.startswith(name) and (found := re.fullmatch(pattern, type_name)):
             fits = int(found[1]) <= MAX_DECIMAL_PRECISION if name == "decimal" else bool(found[1].strip())
             return name if fits else ""
     return ""
@@ -99,10 +99,9 @@ def _double(_: str, value: JsonValue) -> bool:
 def _dated(pattern: str, years: range = range(-99_999, 100_000)) -> Callable[[str, JsonValue], bool]:
     """Returns a check that a value is a text of this pattern, and that its date exists in the calendar and is in one of
     these years: readers fail on any other."""
-    compiled = re.compile(pattern, re.ASCII)
 
     def is_valid(_: str, value: JsonValue) -> bool:
-        found = compiled.fullmatch(value) if isinstance(value, str) else None
+        found = re.fullmatch(pattern, value, re.ASCII) if isinstance(value, str) else None
         return found is not None and int(found["year"]) in years and _is_day(found)
 
     return is_valid
@@ -120,17 +119,16 @@ def _is_day(found: re.Match[str]) -> bool:
 
 def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
     """Returns a check that a value is a text of this pattern, whatever the type's parameters."""
-    compiled = re.compile(pattern, re.ASCII)
 
     def is_valid(_: str, value: JsonValue) -> bool:
-        return isinstance(value, str) and compiled.fullmatch(value) is not None
+        return isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII) is not None
 
     return is_valid
 
 
 def _decimal(type_name: str, value: JsonValue) -> bool:
     """Whether a default is a decimal of the type's scale, as text."""
-    found = _PARAMETERISED["decimal"].fullmatch(type_name)
+    found = re.fullmatch(_PARAMETERISED["decimal"], type_name)
     digits = (
         re.fullmatch(r"[+-]?([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3}))?", value)
         if isinstance(value, str)
@@ -145,7 +143,7 @@ def _hex(type_name: str, value: JsonValue) -> bool:
     """Whether a default is bytes in hexadecimal digits, of the type's length if that is fixed."""
     if not isinstance(value, str) or re.fullmatch(r"([0-9a-fA-F]{2})*", value) is None:
         return False
-    length = _PARAMETERISED["fixed"].fullmatch(type_name)
+    length = re.fullmatch(_PARAMETERISED["fixed"], type_name)
     return length is None or len(value) == 2 * int(length[1])
 
 

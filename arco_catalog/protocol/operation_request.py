@@ -11,8 +11,8 @@ from arco_catalog.state.marker import RequestIdentity, key_hash, payload_hash
 from arco_catalog.state.memory import Hold
 from storage_backends.lazy_dataclass import dataclass
 
-_UUID_V7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
-_POLARIS_KEY = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,254}")
+_UUID_V7 = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+_POLARIS_KEY = r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,254}"
 
 DAY_MS = 24 * 60 * 60 * 1000
 KEY_AHEAD_MS = 5 * 60 * 1000
@@ -39,13 +39,13 @@ class IdempotencyKey:
         changed to lower case, or, in the Polaris dialect, a text of up to 255 characters. Raises `BadRequest` if the
         text breaks the rules. Does not judge the key's time: `refusal` does."""
         if dialect is Dialect.POLARIS:
-            if not _POLARIS_KEY.fullmatch(text):
+            if not re.fullmatch(_POLARIS_KEY, text):
                 raise BadRequest(
                     "Idempotency-Key must be 1 to 255 letters, digits, dots, dashes or underscores, and begin with a "
                     "letter or a digit"
                 )
             return cls(text, dialect, None, enabled_ms)
-        if not _UUID_V7.fullmatch(text):
+        if not re.fullmatch(_UUID_V7, text, re.IGNORECASE):
             raise BadRequest(f"Idempotency-Key must be a UUIDv7 (RFC 9562), not {text[:64]!r}")
         return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16), enabled_ms)
 

@@ -2,7 +2,7 @@
 
 import re
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 """The control characters of ASCII and of Latin-1 (C0, DEL, C1), line and paragraph separators, and the characters that
 change the direction of writing (Unicode Standard Annex 9: embeddings, overrides, isolates)."""
 
@@ -10,7 +10,7 @@ change the direction of writing (Unicode Standard Annex 9: embeddings, overrides
 def first_control_character(text: str) -> str | None:
     """Returns the code of the first character that controls how text is shown, such as `U+202E`; None if there is
     none."""
-    found = _CONTROL.search(text)
+    found = re.search(_CONTROL, text)
     return None if found is None else f"U+{ord(found[0]):04X}"
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from storage_backends.lazy_dataclass import dataclass
 
-_HINT = re.compile(r"([0-9]{8}T[0-9]{6})([0-9]{3})Z-([0-9A-Za-z-]+)")
+_HINT = r"([0-9]{8}T[0-9]{6})([0-9]{3})Z-([0-9A-Za-z-]+)"
 _LINEAGE = "openlineage"
 REALM_FOLDER = "_realm"
 """The folder with the registry of a realm."""
@@ -162,7 +162,7 @@ class Paths:
 
     def read_open_task(self, key: str) -> tuple[str, int] | None:
         """Returns the task's id and the time, in milliseconds, in the key of a hint; None for any other key."""
-        match = _HINT.fullmatch(key.removeprefix(self.open_tasks))
+        match = re.fullmatch(_HINT, key.removeprefix(self.open_tasks))
         if match is None:
             return None
         time = datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)

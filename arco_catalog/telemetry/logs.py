@@ -21,7 +21,7 @@ OURS = ("arco_catalog", "storage_backends", "uvicorn")
 MAX_ERRORS = 20
 """How many exceptions of a chain or a group are logged."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -80,7 +80,7 @@ def _ms(record: logging.LogRecord) -> int:
 def _safe(text: str) -> str:
     """Returns the text with a question mark in place of each character that would end the line or control a terminal,
     or that UTF-8 can't encode."""
-    return _CONTROL.sub("?", text).encode(errors="replace").decode()
+    return re.sub(_CONTROL, "?", text).encode(errors="replace").decode()
 
 
 def _exception_lines(record: logging.LogRecord) -> list[str]:

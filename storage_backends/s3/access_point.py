@@ -9,7 +9,7 @@ import re
 from storage_backends.s3.endpoint import is_arn
 from storage_backends.url import StoreUrl
 
-_ACCESS_POINT = re.compile(r"arn:aws[a-z-]*:s3:[a-z0-9-]+:[0-9]{12}:accesspoint:[a-z0-9][a-z0-9-]{1,48}[a-z0-9]")
+_ACCESS_POINT = r"arn:aws[a-z-]*:s3:[a-z0-9-]+:[0-9]{12}:accesspoint:[a-z0-9][a-z0-9-]{1,48}[a-z0-9]"
 _INSTEAD = "name a bucket, or an access point in one Region"
 
 
@@ -26,7 +26,7 @@ def canonical_url(url: StoreUrl) -> StoreUrl:
         return url
     if url.host.endswith(":accesspoint"):
         url = StoreUrl.parse(url.text.replace(":accesspoint/", ":accesspoint:", 1))
-    if not _ACCESS_POINT.fullmatch(url.host):
+    if not re.fullmatch(_ACCESS_POINT, url.host):
         raise ValueError(_refusal(url, _reason(url.host)))
     return url
 
