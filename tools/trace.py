@@ -15,26 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
 
-from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.authenticator import AuthenticationResult, RequestCredentials
-from arco_catalog.authentication.secrets import Secrets, new_secret
 from arco_catalog.http.app import App, create_app
-from arco_catalog.http.realms import RealmService
-from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.management.bootstrap import bootstrap
-from arco_catalog.operations.management.principals import NewCredentials, principal_of_client
-from arco_catalog.operations.open import build_catalog, location_of
-from arco_catalog.operations.realms import Deployment, Realm
-from arco_catalog.planning.access import Identity
-from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.eager_tasks import start
-from arco_catalog.protocol.operation_request import OperationRequest
-from arco_catalog.state.files import Mount
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.memory import MemoryStore
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import schema, set_property, uuid7
+from tools.support.served_realm import ServedRealm
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = tuple(f"{ROOT / package}/" for package in ("arco_catalog", "storage_backends"))
@@ -151,17 +140,6 @@ async def traced(step: Awaitable[Answer]) -> Trace:
     return trace
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
-    """An authenticator that takes every caller for the root principal of a realm, for traces."""
-
-    realm: str
-    entity: str
-
-    async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult:
-        return AuthenticationResult(self.realm, Identity(self.entity), "root")
-
-
 def catalog_client(runtime: SystemRuntime) -> Client:
     """A client of a catalog in memory, `main`."""
     return Client(create_app({"main": build_catalog(Settings("main"), MemoryStore(), "memory:///", (), runtime)}))
@@ -169,24 +147,7 @@ def catalog_client(runtime: SystemRuntime) -> Client:
 
 async def realm_client(runtime: SystemRuntime) -> Client:
     """A client of the root principal of a realm in memory, which has the catalog `main`."""
-    store, base = MemoryStore(), location_of("memory:///")
-    realm = Realm("r", Deployment(Settings("-"), store, base, [Mount(base, store)], runtime), at_root=True)
-    request = OperationRequest("POST", "", "", None, "operator", {}, runtime.now_ms() + 20_000)
-    session, secrets = realm.registry.session(request, ALLOW_ALL), Secrets(runtime.entropy)
-    await bootstrap(session, NewCredentials("root", await secrets.keep(new_secret(runtime.entropy))))
-    root = await principal_of_client(session, "root")
-    if root is None:
-        raise RuntimeError("The realm has no root principal")
-    authentication = Authentication([Root("r", root.entity)])
-    service = RealmService({"r": realm}, "r", secrets, runtime.entropy, authentication, None)
-    client = Client(create_app({}, realms=service))
-    storage: JsonObject = {"storageType": "FILE", "allowedLocations": ["memory:///main"]}
-    properties: JsonObject = {"default-base-location": "memory:///main"}
-    catalog: JsonObject = {"type": "INTERNAL", "name": "main", "properties": properties, "storageConfigInfo": storage}
-    await client.post("/api/management/v1/catalogs", {"catalog": catalog})
-    grants = "/api/management/v1/catalogs/main/catalog-roles/catalog_admin/grants"
-    await client.put(grants, {"grant": {"type": "catalog", "privilege": "CATALOG_MANAGE_CONTENT"}})
-    return client
+    return (await ServedRealm.made(MemoryStore(), runtime)).client()
 
 
 async def load_and_commit(client: Client, runtime: SystemRuntime) -> dict[str, Trace]:

@@ -9,16 +9,18 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import open_store
 from storage_backends.wrappers.measuring import Measurement
 from tools.support.catalog_fixture import NS, CountingFixture
 from tools.support.emulators import store_server
-from tools.support.request_bodies import set_property
+from tools.support.request_bodies import schema, set_property
+from tools.support.served_realm import ServedRealm
 from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 S3_URL = "s3://arco-bench/calls"
@@ -27,6 +29,11 @@ FARTHER_S = 0.020
 RUNS = 3
 TABLES = 3
 """How many a transaction names."""
+NAMESPACES = "/v1/main/namespaces"
+TABLES_OF_NS = f"{NAMESPACES}/{NS[0]}/tables"
+T = f"{TABLES_OF_NS}/t"
+SET = set_property("a", "1")
+NEW: JsonObject = {"name": "u", "schema": schema("x")}
 
 
 Scenario: TypeAlias = Callable[[CountingFixture], Awaitable[Measurement]]
@@ -106,6 +113,29 @@ async def warm_keyed_transaction(fixture: CountingFixture) -> Measurement:
     return await fixture.cost(commit_transaction(session, changes))
 
 
+def in_realm(
+    method: str, target: str, body: JsonObject | None = None, *, keyed: bool = False, cold: bool = False
+) -> Scenario:
+    """The scenario of a request to the catalog of a realm, by a principal whose grants are checked: of a process that
+    has changed the table and loaded it before, or of a `cold` one. With `keyed` it has an idempotency key."""
+
+    async def measure(fixture: CountingFixture) -> Measurement:
+        realm = await ServedRealm.made(fixture.store, SystemRuntime(), fixture.settings.warehouse)
+        client = realm.client()
+        await client.post(NAMESPACES, {"namespace": [*NS]})
+        await client.post(TABLES_OF_NS, {"name": "t", "schema": schema("x")})
+        await client.get(T)
+        client = realm.client() if cold else client
+        headers = {"idempotency-key": fixture.key()} if keyed else {}
+        with fixture.store.measure() as measured:
+            answer = await client.send(method, target, b"" if body is None else dumps(body), headers)
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {target}: {answer.status}: {answer.body!r}")
+        return measured
+
+    return measure
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """A row of the table of budgets: what an operation may cost in calls of the store, and the scenario that measures
@@ -132,6 +162,16 @@ BUDGETS = (
     Budget("createTable with key, registry moved", 4, 10, create_under_a_moved_head),
     Budget(f"transaction over {TABLES} tables with key, warm", 4, 5 * TABLES + 5, warm_keyed_transaction),
     Budget("a later page of a listing", 2, 2, later_page),
+    Budget("in a realm: loadTable, warm", 1, 3, in_realm("GET", T)),
+    Budget("in a realm: loadTable, cold", 4, 5, in_realm("GET", T, cold=True)),
+    Budget("in a realm: HEAD of a table, warm", 1, 2, in_realm("HEAD", T)),
+    Budget("in a realm: HEAD of a table, cold", 2, 3, in_realm("HEAD", T, cold=True)),
+    Budget("in a realm: commit with key, warm", 3, 8, in_realm("POST", T, SET, keyed=True)),
+    Budget("in a realm: commit with key, cold", 7, 12, in_realm("POST", T, SET, keyed=True, cold=True)),
+    Budget("in a realm: commit without key, warm", 3, 6, in_realm("POST", T, SET)),
+    Budget("in a realm: createTable with key, warm", 3, 10, in_realm("POST", TABLES_OF_NS, NEW, keyed=True)),
+    Budget("in a realm: createTable without key, warm", 3, 8, in_realm("POST", TABLES_OF_NS, NEW)),
+    Budget("in a realm: a page of a listing", 2, 4, in_realm("GET", f"{TABLES_OF_NS}?pageSize=1")),
 )
 
 
