@@ -111,7 +111,8 @@ def _length(number: object) -> int:
 
 
 def _decoded(value: object) -> bytes:
-    """The bytes that a key has in base64url; none if they are malformed."""
+    """Returns the bytes of a base64url text in a published key; no bytes for a malformed text, and for any other
+    value."""
     if not isinstance(value, str):
         return b""
     try:
@@ -232,7 +233,7 @@ class IssuerKeys:
         return self._refreshing
 
     def _end(self, _: "asyncio.Task[bool]") -> None:
-        """Notes that the refresh in the background has ended."""
+        """Forgets the task that fetched the issuer's keys, so that the next refresh starts another one."""
         self._refreshing = None
 
     async def _fetch_keys(self) -> bool:

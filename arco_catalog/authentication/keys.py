@@ -78,7 +78,7 @@ def parse_keys(text: str) -> TokenKeys:
 
 
 def _id(key: bytes) -> str:
-    """Returns the id of a key in the headers of tokens (`kid`)."""
+    """Returns the id of a signing key in the headers of tokens (`kid`): 16 hexadecimal digits of a hash of the key."""
     return hashlib.sha256(b"arco token key " + key).hexdigest()[:16]
 
 
@@ -154,12 +154,14 @@ class KeySource:
         return found
 
     def _age_ms(self) -> int:
-        """Milliseconds since the last read. A clock that was set back makes keys old."""
+        """Returns the milliseconds since the signing keys were last read; `MAX_AGE_MS` if the clock was set back
+        since."""
         age = self._now_ms() - self._read_ms
         return age if age >= 0 else MAX_AGE_MS
 
     async def _refresh(self, age_ms: int) -> TokenKeys:
-        """Returns the keys, after reading them if the ones here are older than `age_ms`."""
+        """Returns the signing keys, after reading them if there are none, or if they are at least `age_ms` old. One
+        task reads at a time. Raises `Unavailable` if they can't be read and there are no old ones."""
         async with self._reading:  # one task reads; the others use what it read
             if self._keys is None or self._age_ms() >= age_ms:
                 self._keys = await self._read_keys()

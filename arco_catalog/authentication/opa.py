@@ -182,7 +182,8 @@ class WireSend:
             raise StoreUnavailable(f"{host} did not answer within {self._timeout_s:g} s") from error
 
     async def close(self) -> None:
-        """Closes all connections of this event loop, and forgets those of another."""
+        """Closes the connections to the policy's server that belong to this event loop, and forgets any of another
+        loop."""
         await self._pools.close()
 
 

@@ -118,14 +118,15 @@ class Secrets:
         return await asyncio.shield(working)
 
     def _end(self, working: "asyncio.Future[bytes]") -> None:
-        """Counts one digest less under way."""
+        """Counts one scrypt digest less as under way, and retrieves the error of a failed one."""
         self._under_way -= 1
         if not working.cancelled():
             working.exception()  # retrieved, since a cancelled caller does not
 
 
 def _stored(scheme: str, salt: bytes, digest: bytes) -> Secret:
-    """Returns the stored form of a secret."""
+    """Returns the record by which the realm stores a secret: the scheme of the hash, and salt and digest in
+    hexadecimal."""
     return Secret({"scheme": scheme, "salt": salt.hex(), "digest": digest.hex()})
 
 

@@ -47,7 +47,7 @@ def _commands(parser: Parser) -> Iterator[CompletedCommand]:
 
 
 def _words(parser: Parser) -> Iterator[CompletedOption]:
-    """Yields the options of one command's parser."""
+    """Yields the options of one command's parser, without hidden ones."""
     for action in parser.declared:
         if action.option_strings and action.help != argparse.SUPPRESS:
             choices = [str(choice) for choice in action.choices or ()]

@@ -115,7 +115,9 @@ def _catalog(source: RealmObject) -> Counterpart:
     if kind not in TYPES:
         raise BadRequest(f"the type {kind!r} of the catalog is unknown here: expected {' or '.join(TYPES)}")
     if document.get("connectionConfigInfo") is not None:
-        raise BadRequest("it is federated: its tables are another server's; import them from there, or let it notify")
+        raise BadRequest(
+            "it is federated: the tables are another server's; import them from that server, or let it send notifications"
+        )
     properties, left_out = _properties(document, "catalog")
     storage = mapping(document, "storageConfigInfo")
     of_type = storage.get("storageType")

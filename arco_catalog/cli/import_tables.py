@@ -126,9 +126,9 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
             return sys.stdin.read().splitlines(), "standard input"
         return Path(source).read_text(encoding="utf-8").splitlines(), source
     except OSError as error:
-        raise CliError(f"can't read {describe_os_error(error)}") from error
+        raise CliError(f"can't read {describe_os_error(error)}: nothing was imported") from error
     except UnicodeDecodeError as error:
-        raise CliError(f"can't read the file {source} as UTF-8 text: {error}") from error
+        raise CliError(f"can't read the file {source} as UTF-8 text, so nothing was imported: {error}") from error
 
 
 def as_text(report: Report, limit: int | None) -> str:

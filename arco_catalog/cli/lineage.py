@@ -43,7 +43,8 @@ class LineageArguments:
 
 
 def run(options: ManagementOptions, query: LineageArguments, *, as_json: bool) -> int:
-    """Displays the lineage around a table. Returns 0. Raises `CliError`."""
+    """Displays the lineage around a table, from the store or from the server at --url, with the edges of
+    `system.lineage` if the pipeline collects them. Returns 0. Raises `CliError`."""
 
     async def formatted(graph: JsonObject, source: Source) -> str:
         if graph["collected"]:

@@ -62,7 +62,8 @@ def run_forget(url: str, environment: Mapping[str, str]) -> int:
 
 
 async def _tokens(request: LoginRequest) -> tuple[str, Tokens]:
-    """Returns the token endpoint, and the tokens of the login."""
+    """Logs in by the way that the request selects (client secret, browser or device code), and returns the token
+    endpoint and the tokens. Raises `CliError`."""
     issuer = None if request.issuer is None else await discover(request.issuer)
     client, scope, runtime = request.client_id, request.scope, SystemRuntime()
     if issuer is None:
@@ -77,7 +78,8 @@ async def _tokens(request: LoginRequest) -> tuple[str, Tokens]:
 
 
 async def _tokens_of_server(url: str, form: Mapping[str, str]) -> tuple[str, Tokens]:
-    """Returns the token endpoint of a catalog's server, and the tokens: Polaris has the endpoint elsewhere."""
+    """Requests tokens of a catalog's server at the path of Iceberg's API, and if that answers an error without an OAuth
+    error code, at Polaris's path. Returns the endpoint that answered, and the tokens. Raises `CliError`."""
     try:
         return url + TOKENS, await request_tokens(url + TOKENS, form)
     except TokenFailure as failure:
@@ -157,4 +159,4 @@ def _renewal(login: SavedLogin) -> Mapping[str, str]:
         return {"grant_type": "refresh_token", "refresh_token": login.refresh_token, "client_id": login.client_id}
     if login.secret_file:
         return _client_form(login.client_id, login.scope, login.secret_file)
-    raise CliError("it has neither a refresh token nor a file with the client's secret")
+    raise CliError("the login has neither a refresh token nor a file with the client's secret")

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not positive")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text}")
     return number
 
 

@@ -140,7 +140,7 @@ class RealmCopy:
         not imported."""
         securable, kind = _securable(grant), grant.names[2]
         if securable in self.failed:
-            raise CliError(f"the {kind} on which it is was not imported")
+            raise CliError(f"the {kind} of the grant was not imported")
         if kind == "catalog" or securable in self.seen:
             return None
         return f"if it can be: the source lists no such {kind}"
@@ -198,8 +198,8 @@ class RealmCopy:
         for other in await list_catalogs(another(place.session)):
             for ours, theirs in overlaps(locations, other):
                 raise CliError(
-                    f"its location {ours.uri} overlaps {theirs.uri}, a location of the catalog {other.name} here: take "
-                    "it from that catalog by `arco catalogs update`, or drop that catalog"
+                    f"the catalog's location {ours.uri} overlaps {theirs.uri}, a location of the catalog {other.name} here: "
+                    "take it from that catalog by `arco catalogs update`, or drop that catalog"
                 )
 
     async def session_of(self, source: RealmObject) -> Session | None:
@@ -251,7 +251,8 @@ def _securable(grant: RealmObject) -> tuple[str, ...]:
 
 
 def _needed(source: RealmObject) -> Iterator[Key]:
-    """Yields what an object needs: who has it, and in what it is."""
+    """Yields the keys of the objects that must be here before an object can be made: for an assignment the principal
+    and the role; for an object of a catalog this catalog, and the catalog role and principal role that it names."""
     names = source.names
     match source.kind:
         case Kind.ASSIGNMENT:
@@ -270,6 +271,6 @@ def _request(there: RealmObject) -> CatalogRequest:
     try:
         properties = string_map(there.document, "properties")
     except InternalError as error:
-        raise CliError("the properties of the catalog are not texts") from error
+        raise CliError("a property of the catalog at the source is not a text") from error
     storage = mapping(there.document, "storageConfigInfo")
     return CatalogRequest(there.names[0], text(there.document, "type"), properties, storage)

@@ -87,7 +87,7 @@ class RealmReport:
 
     @property
     def code(self) -> int:
-        """The exit code."""
+        """The exit code: 1 if an object has failed or is different, in a comparison also if one is missing, else 0."""
         bad = UNEQUAL if self.compared else AT_FAULT
         return int(any(line.result in bad for line in self.lines))
 

@@ -386,7 +386,8 @@ def _observers(options: ServeOptions, metrics: "ServerMetrics | None") -> Sequen
 
 
 def _audit_file(options: ServeOptions, path: str) -> AuditFile:
-    """Opens the file for audit lines. Raises `CliError`."""
+    """Opens the file for audit lines; for `STANDARD_OUTPUT` uses standard output, in a worker that of the supervisor.
+    Raises `CliError` if the file can't be opened."""
     if path == STANDARD_OUTPUT:
         return AuditFile(1 if options.audit_descriptor is None else options.audit_descriptor)
     try:

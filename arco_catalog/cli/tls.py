@@ -70,12 +70,13 @@ class Certificate:
             )
 
     def _times(self) -> tuple[int, ...]:
-        """Returns when each of the files was last modified."""
+        """Returns when the files of the certificate were last modified, in nanoseconds since 1970. Raises `OSError`."""
         files = (self.certificate, self.key, *(() if self.client_ca is None else (self.client_ca,)))
         return tuple(Path(file).stat().st_mtime_ns for file in files)
 
     def _read(self) -> ssl.SSLContext:
-        """Reads the files into a new context for TLS."""
+        """Reads the files of the certificate into a new context for TLS 1.2 and newer. Raises `OSError` or `ValueError`
+        if one can't be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])

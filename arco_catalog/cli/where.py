@@ -139,7 +139,9 @@ class _Parser:
             return self._between(column, negated=negated)
         comparison = _COMPARISONS.get(self._take().word)
         if comparison is None or negated:
-            raise CliError(f"--where has no comparison that is known after the column {column}")
+            raise CliError(
+                f"--where needs a comparison (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE or IS) after the column {column}"
+            )
         return {"type": comparison, "term": column, "value": self._value()}
 
     def _unary(self, column: str) -> JsonValue:

@@ -192,7 +192,7 @@ def _allowed(session: Session, text: str) -> Location | None:
 
 
 def _check_free(session: Session, index: Index, locations: Sequence[Location], namespace: Namespace) -> Steps[None]:
-    """Rejects the request if one of the locations is taken."""
+    """Raises a `Refusal` if one of the locations is not free for a new table in the namespace."""
     yield from require_free_locations(session.context, index, locations, namespace)
 
 

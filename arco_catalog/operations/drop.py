@@ -147,7 +147,7 @@ class Drop(NamedChange):
         )
 
     def _entry(self, read_set: RegistryReadSet) -> RelationEntry | None:
-        """Returns the entry to drop; None if the name has none of this kind."""
+        """Returns the entry to drop in the HEAD of this read set; None if the name has none of this kind."""
         return find_kind(read_set.head.index, self.namespace, self.name, self.semantics.kind)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:

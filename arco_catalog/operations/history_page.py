@@ -142,7 +142,7 @@ class _Reader:
 
     @property
     def _reads(self) -> int:
-        """Returns how many objects were read for this page."""
+        """The number of commits and of segments of the index that were read for this page of the history."""
         return self.commits + self.session.state.used_segments
 
     async def _prepare(self, operations: Sequence[JsonObject]) -> None:
@@ -161,7 +161,7 @@ class _Reader:
         await self.session.access.prepare(self.session.state, self.head, required)
 
     async def _may_see(self, operation: JsonObject) -> bool:
-        """Whether the caller may see an operation."""
+        """Whether the caller may see an operation of the history, by the present HEAD."""
         session, head = self.session, self.head
         if self.sees_all is None:
             self.sees_all = session.access.inherits and await session.held(head, READS, Securable()) >= READS

@@ -65,5 +65,5 @@ async def _health(session: Session, document: JsonObject, state: TableState) -> 
 
 
 def _finding(level: str, text: str) -> JsonObject:
-    """Returns the JSON of a finding."""
+    """Returns the JSON of a finding about the health of a table; `level` is `error` or `warning`."""
     return {"level": level, "text": text}

@@ -145,7 +145,8 @@ async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject]
 
 
 async def _last_slots(session: Session) -> tuple[Sequence[Listed], bool]:
-    """Returns the last slot of each marker, and whether all markers were listed."""
+    """Lists at most `MAX_PAGES` pages of the catalog's markers. Returns the last slot of every marker as it is listed,
+    unread, and whether all markers were listed."""
     prefix = session.state.paths.markers
     last: dict[str, tuple[int, Listed]] = {}
     after: Cursor | None = None

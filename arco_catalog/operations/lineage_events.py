@@ -89,7 +89,8 @@ class EventReader:
         return found
 
     async def _read_all(self, chosen: Sequence[EventEntry]) -> list[RunEvent]:
-        """Reads events up to the limits, and returns those of runs."""
+        """Reads these events from the store up to the limits, returns the ones of runs, and adds the others to
+        `left_out`."""
         found: list[RunEvent] = []
         for batch in batches(self._within_limits(chosen), AT_ONCE):
             for event in await gather(*(_read(self._session, entry) for entry in batch)):
@@ -231,7 +232,8 @@ def _in_turn(groups: Sequence[Sequence[EventEntry]]) -> list[EventEntry]:
 
 
 async def _read(session: Session, entry: EventEntry) -> RunEvent | LeftOutEvent | None:
-    """Reads one event; None if it was deleted meanwhile."""
+    """Reads one event from the store. Returns why it is left out if it is unreadable or of no run; None if it was
+    deleted meanwhile."""
     await session.hold.take(PARSED_WEIGHT * entry.stored.size)
     found = await session.state.store.get(entry.stored.key)
     if not isinstance(found, Found):

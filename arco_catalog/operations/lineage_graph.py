@@ -243,7 +243,8 @@ def _edge(edge: GraphEdge, ids: Mapping[str, str], visible: set[str], versions: 
 
 
 def _notes(events: EventReader, *, collected: bool) -> list[JsonValue]:
-    """Returns sentences about what the graph leaves out, and where it is."""
+    """Returns sentences for the user: that events were left out, if any were, and whether `system.lineage` has edges of
+    other days."""
     notes: list[JsonValue] = []
     if events.is_partial:
         notes.append("Not all events of these days that may be about these tables were read, so edges may be missing")

@@ -234,7 +234,8 @@ class _ListedState:
 
 
 async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
-    """Returns a page of a level, or all of it without paging."""
+    """Returns a page of a listing, or all items if `paging.token` is None, without items that the caller may not see.
+    Raises `NoSuchNamespace`, and the errors of a token that is invalid, expired or of another listing."""
     if paging.token:
         try:
             (state, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
@@ -287,7 +288,7 @@ async def _require_same(
 
 
 async def _everything(session: Session, level: _Level, state: _ListedState) -> ListingPage:
-    """Returns all items of a level in one page."""
+    """Returns all items of a listing in one page, in order of their keys, after it has taken memory for them."""
     items: list[JsonValue] = []
     async with aclosing(entries_in(session.state, state.head.index, level.prefix)) as entries:
         async for key, entry in entries:

@@ -51,12 +51,13 @@ def _opened(session: Session, key: bytes, token: str) -> bytes:
 
 
 def _encoded(data: bytes) -> str:
-    """Encodes bytes for a URL."""
+    """Returns bytes in base64url without padding."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def _decoded(text: str) -> bytes:
-    """Decodes bytes from a URL."""
+    """Returns the bytes of a base64url text without padding. Raises `binascii.Error` or `ValueError` for any other
+    text."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 

@@ -219,7 +219,8 @@ class _PageBuilder:
                 yield each
 
     async def _shown(self, found: _Object | None) -> JsonObject | None:
-        """Returns an object as a result, if the caller may list it."""
+        """Returns an object as a result of the search, None if the caller may not list it, or if the type is unknown.
+        Raises `StoreUnavailable` past the deadline."""
         self.judge.session.check_deadline()
         await asyncio.sleep(0)  # noqa: TID251 - no time passes: many objects of a segment may match
         self.judged += 1

@@ -63,7 +63,9 @@ async def _before_deadline(session: Session, form: Awaitable[T]) -> T:
         async with asyncio.timeout(max(0.0, session.seconds_left())):
             return await form
     except TimeoutError as error:
-        raise StoreUnavailable("the table metadata was not ready to be sent before the request's deadline") from error
+        raise StoreUnavailable(
+            "the table metadata was not ready to be sent before the request's deadline: try again"
+        ) from error
 
 
 def _without_hidden_snapshots(size: int, document: JsonObject) -> bytes:

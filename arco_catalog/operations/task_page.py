@@ -89,7 +89,8 @@ def _start(position: JsonValue) -> tuple[Cursor | None, str]:
 
 
 def _items(state: State, page: Page) -> Sequence[_Item]:
-    """Returns the tasks of a page of the store's listing, by their hints and versions."""
+    """Returns the tasks in a page of the store's listing, every task once, by a hint or by the versions, in order of
+    keys."""
     items: dict[str, _Item] = {}
     for key in (listed.key for listed in page.entries):
         hint = state.paths.read_open_task(key)
@@ -102,7 +103,8 @@ def _items(state: State, page: Page) -> Sequence[_Item]:
 
 
 async def _read(session: Session, selection: TaskFilter, items: Sequence[_Item]) -> Sequence[JsonObject]:
-    """Reads the tasks, and returns the JSON of the selected ones."""
+    """Reads these tasks concurrently, and returns the JSON of the selected ones. A task that is listed by a hint and
+    has versions is left out, unless unfinished tasks are selected."""
     found = await gather(*(_stored(session.state, item.task) for item in items))
     head = await session.state.head()
     shown = [
@@ -154,7 +156,7 @@ async def retry(session: Session, task: str) -> JsonObject:
 
 
 async def _existing(session: Session, task: str) -> ListedTask:
-    """Returns the task. Raises `NotFound`."""
+    """Returns the task with an id. Raises `NotFound` without one, and for a text that is no id."""
     found = await find_task(session, task) if _TASK_ID.fullmatch(task) and task != "open" else None
     if found is None:
         raise NotFound(f"Task does not exist: {task}")

@@ -23,7 +23,8 @@ class Answer:
 
     @property
     def status(self) -> Status:
-        """How the operation ended, by the status code."""
+        """How the operation ended for the client: done for a status below 400, refused for one below 500, else
+        unknown."""
         if self.code < 400:
             return Status.DONE
         return Status.REFUSED if self.code < 500 else Status.UNKNOWN
@@ -65,7 +66,7 @@ def names_in(answer: Answer) -> tuple[frozenset[str], str | None]:
 
 
 def _object(value: object) -> Mapping[str, object]:
-    """Returns the object. Raises `ForeignAnswer` for any other value."""
+    """Returns the value if it is a JSON object. Raises `ForeignAnswer` for any other value."""
     if not isinstance(value, dict):
         raise ForeignAnswer("The answer does not have an object that the specification requires")
     return value

@@ -160,9 +160,11 @@ class Campaign:
                     code = await process.wait()
             except TimeoutError:
                 process.kill()
-                raise RestartFailed(f"{command} did not end within {RESTART_S:.0f} s") from None
+                raise RestartFailed(
+                    f"The command {command} of --restart did not end within {RESTART_S:.0f} s"
+                ) from None
         if code != 0:
-            raise RestartFailed(f"{command} ended with exit code {code}")
+            raise RestartFailed(f"The command {command} of --restart ended with exit code {code}")
 
 
 async def open_campaign(options: CampaignOptions, use: Callable[[Campaign], Awaitable[None]]) -> None:

@@ -32,7 +32,7 @@ async def read_catalog(network: Network, warehouse: str | None, *, kills: bool) 
     query = f"?{urlencode({'warehouse': warehouse})}" if warehouse else ""
     answer = (await network.send(Request("GET", f"/v1/config{query}"), 0)).answer
     if answer is None or answer is NEVER_SENT:
-        raise NoCatalog("No server answers at the URI")
+        raise NoCatalog("No server answers at the first URL: check the URL, and whether the server runs")
     if answer.code != 200 or not isinstance(answer.body, dict):
         raise NoCatalog(f"The server answers /v1/config with status {answer.code} {answer.error}".rstrip())
     settings = {**_texts(answer.body.get("defaults")), **_texts(answer.body.get("overrides"))}

@@ -19,7 +19,8 @@ class HistoryVerdict:
 
 
 def check(history: History) -> HistoryVerdict:
-    """Judges a history: the commits of each table, transactions, names, requests that were sent twice."""
+    """Judges a history by all rules (the commits of tables, transactions, names, requests that were sent twice), and
+    returns the violations."""
     names = check_names(history)
     findings = [*check_tables(history), *check_transactions(history), *names.findings, *_check_repeated(history)]
     return HistoryVerdict(findings, names.undecided)

@@ -82,7 +82,7 @@ class Network:
         return task
 
     async def _later(self, request: Request, server: int, delay_s: float) -> Answer | None:
-        """Sends a request after a delay."""
+        """Sends a request after a delay, and returns the answer as `_exchange` does."""
         await asyncio.sleep(delay_s)
         return await self._exchange(request, server)
 

@@ -78,7 +78,7 @@ def _step_of(document: Mapping[str, object]) -> Step:
     """Reads a step. Raises `KeyError`, `TypeError` or `ValueError` for an invalid one."""
     names = document["names"]
     if not isinstance(names, list):
-        raise TypeError("names is no list")
+        raise TypeError("the field 'names' of a step is no list")
     operation = Operation(str(document["id"]), Kind(str(document["kind"])), tuple(map(str, names)))
     delay, server = int(str(document["delay-ms"])), int(str(document["server"]))
     return Step(operation, Fault(str(document["fault"])), delay, server, bool(document["cached"]))

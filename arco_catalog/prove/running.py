@@ -113,7 +113,8 @@ async def _final_reads(client: Client, recorder: Recorder, program: Program) -> 
 
 
 async def _read(client: Client, name: str, kind: Kind, names: tuple[str, ...]) -> None:
-    """Repeats a last read until its result is known. Raises `ProgramFailed`."""
+    """Repeats one of the last reads of a run until the result is known, at most `MAX_FINAL_TRIES` times; the client
+    records it. Raises `ProgramFailed` after that."""
     for number in range(MAX_FINAL_TRIES):
         observation = await client.run(Step(Operation(f"{name}.{number}", kind, names), server=number), final=True)
         if observation is not None and observation.status is not Status.UNKNOWN:

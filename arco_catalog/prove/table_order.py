@@ -137,10 +137,10 @@ def _name(sight: Sight) -> str:
 
 
 def _violation(rule: str, text: str, *operations: str) -> Finding:
-    """Returns the finding that a rule of the specification was broken."""
+    """Returns the finding that these operations broke a rule of the specification."""
     return Finding(rule, Breaks.SPECIFICATION, text, operations)
 
 
 def _text(commits: Sequence[str]) -> str:
-    """Returns the last of these commits, for a finding."""
+    """Formats the ids of the last `MAX_SHOWN` of these commits, for a finding."""
     return f"commits {' '.join(commits[-MAX_SHOWN:])}" if commits else "no commits"

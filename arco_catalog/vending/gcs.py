@@ -138,7 +138,8 @@ def _error_of(document: JsonObject) -> tuple[str, str]:
 
 
 def _token(document: JsonObject, name: str) -> str:
-    """Returns the token in a response of Google. Raises `CredentialsRefused`."""
+    """Returns the token in the field `name` of a response of Google. Raises `CredentialsRefused` if there is no
+    printable text of at most 16,384 characters."""
     token = document.get(name)
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise CredentialsRefused("Google answered with something else than an access token", "InvalidAnswer")
@@ -146,11 +147,12 @@ def _token(document: JsonObject, name: str) -> str:
 
 
 def _iso_ms(text: object) -> int:
-    """Returns a time in a response of Google in milliseconds. Raises `CredentialsRefused`."""
+    """Returns a time in a response of Google, in milliseconds since 1970. Raises `CredentialsRefused` for any text but
+    an ISO 8601 time with an offset."""
     try:
         time = datetime.fromisoformat(str(text))
         if time.tzinfo is None:  # Python would take it for a time of this machine's zone
-            raise ValueError(f"{text!r} has no offset")
+            raise ValueError(f"the time {text!r} has no offset from UTC")
         return int(time.timestamp() * 1_000)
     except ValueError as error:
         raise CredentialsRefused("Google does not state when its token expires", "InvalidAnswer") from error

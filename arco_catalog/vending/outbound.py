@@ -75,5 +75,6 @@ class WireOutbound:
         raise Unavailable(failure)
 
     async def close(self) -> None:
-        """Closes all connections of this event loop, and forgets those of another."""
+        """Closes the connections to services that give credentials which belong to this event loop, and forgets any of
+        another loop."""
         await self._pools.close()

@@ -57,7 +57,7 @@ class SignedRequest:
 
 
 def _text(document: JsonObject, name: str) -> str:
-    """Returns a text in a request to sign. Raises `BadRequest`."""
+    """Returns a required text in a request to sign. Raises `BadRequest` if it is missing, empty or no text."""
     value = document.get(name)
     if not isinstance(value, str) or not value:
         raise BadRequest(f"{name} of a request to sign must be a string that is not empty")
@@ -65,7 +65,8 @@ def _text(document: JsonObject, name: str) -> str:
 
 
 def _headers(document: JsonObject) -> dict[str, tuple[str, ...]]:
-    """Returns the headers in a request to sign, by lower-case name. Raises `BadRequest`."""
+    """Returns the headers in a request to sign, by lower-case name. Raises `BadRequest` if they are missing or
+    malformed, or a name occurs twice."""
     given = document.get("headers")
     if not isinstance(given, dict):
         raise BadRequest("headers of a request to sign must be an object")

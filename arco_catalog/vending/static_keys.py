@@ -126,7 +126,8 @@ def _credential(config: AwsStorage, location: Location, key: Credentials, expire
 
 
 def _entry(entry: JsonValue, what: str) -> StaticKeys:
-    """Reads an entry of the file of S3 keys. Raises `ValueError`."""
+    """Reads an entry of the file of S3 keys; `what` names it in messages. Raises `ValueError`, which quotes no key, for
+    a malformed one and for one without the operator's consent."""
     if not isinstance(entry, dict) or set(entry) - {"prefix", "reader", "writer", _CONSENT}:
         raise ValueError(f"{what} of the file of S3 keys must have prefix, reader, writer and {_CONSENT}, nothing else")
     if entry.get(_CONSENT) is not True:
@@ -150,7 +151,8 @@ def _entry(entry: JsonValue, what: str) -> StaticKeys:
 
 
 def _key(entry: JsonObject, name: str, what: str) -> Credentials | None:
-    """Reads the reader's or writer's key of an entry; None without one. Raises `ValueError`."""
+    """Reads the key of a `reader` or `writer` (`name`) in an entry of the file of S3 keys; None without one. Raises
+    `ValueError` for a malformed one."""
     found = entry.get(name)
     if found is None:
         return None

@@ -135,7 +135,8 @@ def _aws(document: JsonObject) -> AwsStorage:
 
 
 def _text(document: JsonObject, name: str, form: "re.Pattern[str]" = _PRINTABLE) -> str | None:
-    """Returns a text in a storage configuration; None without one. Raises `BadRequest`."""
+    """Returns a text in a storage configuration; None without one, and for an empty one. Raises `BadRequest` unless the
+    text matches `form`."""
     value = document.get(name)
     if value is None or value == "":
         return None
@@ -153,7 +154,8 @@ def _flag(document: JsonObject, name: str) -> bool | None:
 
 
 def _url(document: JsonObject, name: str) -> str | None:
-    """Returns a URL in a storage configuration; None without one. Raises `BadRequest`."""
+    """Returns a URL in a storage configuration; None without one. Raises `BadRequest` unless it is an http or https URL
+    of a host, without user, query and fragment."""
     text = _text(document, name)
     if text is None:
         return None

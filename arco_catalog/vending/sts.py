@@ -208,7 +208,7 @@ def _find(root: ElementTree.Element | None, name: str) -> str:
 
 
 def _only_child(element: ElementTree.Element, name: str) -> ElementTree.Element:
-    """Returns the only child element with a name. Raises `CredentialsRefused`."""
+    """Returns the only child element with a name. Raises `CredentialsRefused` if there is none, or several."""
     children = [child for child in element if _local(child) == name]
     if len(children) != 1:
         raise _unreadable()

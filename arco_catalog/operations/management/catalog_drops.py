@@ -134,7 +134,8 @@ class _End(PurgeCancellation):
         return {CATALOG_STATE: state.closed(self.entry.json, cancelled)}, {"cancelled-purges": cancelled}
 
     def _refusal(self, unfinished: Sequence[Tombstone]) -> str:
-        """Returns the message for a catalog with unfinished purges."""
+        """Returns the message of the refusal to drop a catalog with unfinished purges, which names the first
+        `MAX_NAMED` of them."""
         name = self.entry.name
         listed = "; ".join(self._describe(each) for each in unfinished[:MAX_NAMED])
         more = f"; and {len(unfinished) - MAX_NAMED} more" if len(unfinished) > MAX_NAMED else ""
@@ -146,7 +147,8 @@ class _End(PurgeCancellation):
         )
 
     def _describe(self, tombstone: Tombstone) -> str:
-        """Returns the state of an unfinished purge in words."""
+        """Returns in words where an unfinished purge stands: failed, with the command that submits it again, under way,
+        or waiting until a time."""
         table, task = dotted(tombstone.namespace, tombstone.name), tombstone.task
         if self._statuses.get(str(task)) is Status.FAILURE:
             again = f"arco tasks retry {task} --warehouse {self.entry.name}"

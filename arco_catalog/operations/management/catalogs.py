@@ -308,7 +308,7 @@ def _added_locations(before: CatalogEntry, properties: JsonObject, storage: Json
 
 
 def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> None:
-    """Rejects the request if one of the locations overlaps another catalog's."""
+    """Rejects the request if one of the locations overlaps a location of another catalog of the realm than `name`."""
     for _, stored in index.scan(catalogs()):
         other = CatalogEntry(stored)
         if other.name == name:

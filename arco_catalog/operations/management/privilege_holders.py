@@ -125,12 +125,12 @@ class _Page:
 
     @property
     def _spent(self) -> bool:
-        """Whether this page has read as many segments of the index as it may."""
+        """Whether this page of holders has read as many segments of both registries as it may."""
         return self._segments - self.before >= MAX_SEGMENTS
 
     @property
     def _segments(self) -> int:
-        """Returns how many segments were read in both registries."""
+        """The number of segments that this request has read in the registries of the catalog and of the realm."""
         return self.session.state.used_segments + self.registry.used_segments
 
     async def _add_role(self, name: str, entity: str, start: str) -> str | None:
@@ -196,6 +196,7 @@ class _Page:
                 yield entity, found if found is not None and found.entity == entity else None
 
     def _add_row(self, role: str, principal: str | None, privileges: Sequence[JsonValue]) -> None:
-        """Adds the privileges that a principal has by a role, if any."""
+        """Adds a row with the privileges that a principal has by a role, if there are any; `principal` is None for a
+        role that no principal has."""
         if privileges:
             self.rows.append({"principal-role": role, "principal": principal, "privileges": [*privileges]})

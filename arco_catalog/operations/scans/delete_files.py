@@ -142,7 +142,7 @@ class DeleteFiles:
         return await self._indexed(found)
 
     async def _indexed(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
-        """Returns the index of these delete files, made in a thread."""
+        """Returns the index of the ones of these delete files that may match the scan, made in a thread."""
         return await off_loop(FILE_BYTES * len(deletes), partial(self._index_of, deletes))
 
     def _index_of(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
@@ -231,7 +231,8 @@ class DeleteFiles:
     async def _entries(
         self, manifests: Sequence[ManifestFile], selection_of: Callable[[ManifestFile], EntrySelection]
     ) -> Sequence[ContentFile]:
-        """Returns the selected delete files of these manifests."""
+        """Reads these manifests, up to `AT_ONCE` concurrently, and returns the selected delete files, for which it
+        takes memory."""
         found = self._new_list()
         for batch in batches(manifests, AT_ONCE):
             for files in await gather(*(self._entries_of(manifest, selection_of(manifest)) for manifest in batch)):
@@ -239,7 +240,7 @@ class DeleteFiles:
         return found
 
     async def _entries_of(self, manifest: ManifestFile, selection: EntrySelection) -> Sequence[ContentFile]:
-        """Returns the selected delete files of one manifest."""
+        """Reads one manifest, and returns the selected delete files, for which it takes memory."""
         found = self._new_list()
         async with aclosing(self._source.entries(manifest, selection)) as read:
             async for batch in read:

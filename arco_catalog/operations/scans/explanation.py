@@ -111,7 +111,8 @@ async def _count(
     data: FileCounts,
     deletes: FileCounts,
 ) -> None:
-    """Counts the files of a manifest that match, and the ones left out by partition or by statistics."""
+    """Reads the entries of a manifest, and counts the files in `data` or `deletes`: the ones that match, and the ones
+    ruled out by partition or by statistics."""
     of_spec, counts = filters.for_spec(manifest.partition_spec_id), data if manifest.content == DATA else deletes
     selection = EntrySelection(
         spec=table.specs[manifest.partition_spec_id],

@@ -29,7 +29,8 @@ class FilesMemory:
         return self._of_others > MAX_FILES_BYTES
 
     async def add(self, size: int, *, is_first: bool) -> None:
-        """Counts files of this size in bytes, of the first manifest or another one. Raises `OutOfMemory`."""
+        """Counts matching files of this size in bytes, of the first manifest or another one, and takes memory for all
+        beyond `FREE_BYTES`. Raises `OutOfMemory`."""
         self._used += size
         self._of_others += 0 if is_first else size
         missing = self._used - self._reserved

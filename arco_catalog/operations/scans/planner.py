@@ -105,12 +105,12 @@ class Planner:
         end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1
         lists = range(part.start.list, min(end, len(self._table.snapshots)))
         if not lists and part != WHOLE:
-            raise InvalidToken("it names no part of the scan")
+            raise InvalidToken("the token names no part of the scan")
         if len(lists) > MAX_LISTS:
             return self._plan_of_parts(_by_lists(part, lists))
         pieces = within(await self._manifests.pieces(lists, part), part)
         if part.start.manifest and part.start.manifest >= self._manifests.count(part.start.list):
-            raise InvalidToken("it names no part of the scan")
+            raise InvalidToken("the token names no part of the scan")
         parts = split(pieces, part, self._part_weight)
         if weight_of(pieces) <= 2 * self._part_weight or len(parts) == 1:
             return await self._tasks(pieces, part)
@@ -236,7 +236,7 @@ class Planner:
         return len(files)
 
     async def _delete_files(self) -> DeleteFiles:
-        """Returns the delete files of the snapshot, opened."""
+        """Returns the finder of the snapshot's delete files, which the first call makes and opens."""
         if self._deletes is None:
             self._deletes = self._find_deletes(await self._manifests.deletes())
             await self._deletes.open()

@@ -143,7 +143,8 @@ async def _loaded(session: Session, namespace: Namespace, name: str) -> tuple[Ta
 
 
 async def _parsed(session: Session, state: TableState, use: Callable[[JsonObject], T]) -> T:
-    """Returns the result of `use` for a table's metadata."""
+    """Parses the metadata of a table, and returns the result of `use` for the document, which may be in a worker
+    thread."""
     return await session.files.parse(state.metadata_location, state.metadata, use)
 
 
@@ -161,5 +162,5 @@ async def _stored(session: Session, digest: str) -> bytes:
     """Reads the stored request with this digest. Raises `InvalidToken` if it no longer exists."""
     found = await session.state.read(session.state.paths.plan_request(digest))
     if found is None or hashlib.sha256(found.body).hexdigest() != digest:
-        raise InvalidToken("it has expired: plan the scan again")
+        raise InvalidToken("the stored request of the plan has expired: plan the scan again")
     return found.body

@@ -115,9 +115,9 @@ class ReceivedToken(NamedTuple):
         """Raises `InvalidToken` if the token is of another table, too old, issued in the future, or a plan id where a
         plan task is expected, or the reverse."""
         if self.entity != entity:
-            raise InvalidToken("it belongs to another table")
+            raise InvalidToken("the token belongs to another table")
         if not now_s - LIFETIME_S <= self.issued_s <= now_s + AHEAD_S:
-            raise InvalidToken("it has expired: plan the scan again")
+            raise InvalidToken("the token has expired: plan the scan again")
         if is_task != (self.range is not None):
             raise InvalidToken("a plan id and a plan task are not interchangeable")
 
@@ -125,20 +125,20 @@ class ReceivedToken(NamedTuple):
 def read_token(text: str) -> ReceivedToken:
     """Reads a token that a client sent. Raises `InvalidToken` for every other text."""
     if len(text) > MAX_TOKEN:
-        raise InvalidToken("it is too long")
+        raise InvalidToken(f"the token has more than {MAX_TOKEN} characters")
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         version, entity, issued_s, is_null, snapshot_id = _HEAD.unpack_from(data)
         place_bytes = data[_HEAD.size]
     except (binascii.Error, ValueError, struct.error, IndexError):
-        raise InvalidToken("it was not issued by this catalog") from None
+        raise InvalidToken("the token was not issued by this catalog") from None
     place, rest = data[_HEAD.size + 1 :][:place_bytes], data[_HEAD.size + 1 + place_bytes :]
     form, request = rest[:1], rest[1:]
     name = entity.decode("latin-1")
     if version != _VERSION or not is_ulid(name) or form not in (_INLINE, _STORED) or (is_null and snapshot_id):
-        raise InvalidToken("it was not issued by this catalog")
+        raise InvalidToken("the token was not issued by this catalog")
     if len(request) != _HASH_BYTES if form == _STORED else len(request) > MAX_INLINE:
-        raise InvalidToken("it was not issued by this catalog")
+        raise InvalidToken("the token was not issued by this catalog")
     digest = request.hex() if form == _STORED else None
     return ReceivedToken(name, issued_s, None if is_null else snapshot_id, _range(place), request, digest)
 
@@ -148,11 +148,11 @@ def _range(place: bytes) -> Range | None:
     if not place:
         return None
     if len(place) != _RANGE.size:
-        raise InvalidToken("it was not issued by this catalog")
+        raise InvalidToken("the token was not issued by this catalog")
     numbers = _RANGE.unpack(place)
     found = Range(Position(*numbers[:3]), Position(*numbers[3:]))
     if found.start >= found.end:
-        raise InvalidToken("it names no part of the scan")
+        raise InvalidToken("the token names no part of the scan")
     return found
 
 
@@ -185,7 +185,7 @@ def unpack_scan(packed: bytes, snapshot_id: int | None) -> Scan:
     try:
         document = loads(inflate.decompress(packed, MAX_REQUEST_BYTES))
         if not inflate.eof or inflate.unused_data or not isinstance(document, list):
-            raise InvalidToken("it was not issued by this catalog")
+            raise InvalidToken("the token was not issued by this catalog")
         schema_id, after, filter_, case_sensitive, columns, min_rows, *_ = document
         return Scan(
             snapshot_id,
@@ -197,7 +197,7 @@ def unpack_scan(packed: bytes, snapshot_id: int | None) -> Scan:
             _nullable(LONG, min_rows),
         )
     except (zlib.error, MalformedJson, ShapeError, ValueError):
-        raise InvalidToken("it was not issued by this catalog") from None
+        raise InvalidToken("the token was not issued by this catalog") from None
 
 
 def _fields(scan: Scan) -> list[JsonValue]:
