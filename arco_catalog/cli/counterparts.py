@@ -116,7 +116,8 @@ def _catalog(source: RealmObject) -> Counterpart:
         raise BadRequest(f"the type {kind!r} of the catalog is unknown here: expected {' or '.join(TYPES)}")
     if document.get("connectionConfigInfo") is not None:
         raise BadRequest(
-            "it is federated: the tables are another server's; import them from that server, or let it send notifications"
+            "it is federated: the tables are another server's; import them from that server, or let it send "
+            "notifications"
         )
     properties, left_out = _properties(document, "catalog")
     storage = mapping(document, "storageConfigInfo")

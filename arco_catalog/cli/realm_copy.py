@@ -198,8 +198,8 @@ class RealmCopy:
         for other in await list_catalogs(another(place.session)):
             for ours, theirs in overlaps(locations, other):
                 raise CliError(
-                    f"the catalog's location {ours.uri} overlaps {theirs.uri}, a location of the catalog {other.name} here: "
-                    "take it from that catalog by `arco catalogs update`, or drop that catalog"
+                    f"the catalog's location {ours.uri} overlaps {theirs.uri}, a location of the catalog {other.name} "
+                    "here: take it from that catalog by `arco catalogs update`, or drop that catalog"
                 )
 
     async def session_of(self, source: RealmObject) -> Session | None:
