@@ -8,7 +8,8 @@ class CliError(Exception):
 
 
 class NotThere(CliError):
-    """A store, realm or catalog that the options name does not exist, so the options are probably wrong."""
+    """A store, realm, catalog or other object that the options name does not exist, so the options are probably
+    wrong."""
 
     code = 2
 

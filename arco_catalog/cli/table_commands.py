@@ -1,4 +1,4 @@
-"""Declares `ls`, `search`, `info`, `register`, `import`, `rename` and `drop`, for tables and views."""
+"""Declares `ls`, `search`, `info`, `register`, `rename` and `drop`, for tables and views."""
 
 import argparse
 from collections.abc import Mapping

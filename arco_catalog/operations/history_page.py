@@ -107,7 +107,7 @@ async def _start(session: Session, head: RegistryState, position: JsonValue) -> 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads at most `size` operations of a page, and no further commits after `max_commits`."""
+    """Reads one page of the history: at most `size` operations, and no further commits after `max_commits`."""
 
     session: Session
     head: RegistryState

@@ -10,12 +10,13 @@ MAX_COMMITS = 10_000
 
 
 class ForeignAnswer(Exception):
-    """An answer that is none of the specification."""
+    """An answer of the catalog that has another form than the Iceberg REST specification requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP response, with its body as JSON; None for none, and for one that is no JSON."""
+    """An HTTP response: the status code, the parsed JSON of the body (None without a body, and for one that is no
+    JSON), and the ETag."""
 
     code: int
     body: object = None

@@ -20,7 +20,8 @@ class NoCatalog(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The catalog's prefix with the leading slash, empty if it has none, and what can be drawn for it."""
+    """The catalog's prefix with the leading slash, empty if it has none, and `features`: the operations and faults that
+    programs for it may have."""
 
     prefix: str
     features: Features

@@ -47,7 +47,8 @@ class Recorder:
 
 
 class Client:
-    """A client that sends one request after another, and none twice, by itself."""
+    """A client of a run: carries out steps one after another, and remembers the last state of the tables that it saw.
+    By itself it sends no request twice."""
 
     def __init__(self, network: Network, paths: Paths, recorder: Recorder) -> None:
         self._network = network

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What an operation does."""
+    """The kinds of operations of a client."""
 
     CREATE = "create"
     COMMIT = "commit"
@@ -86,7 +86,7 @@ class RepeatedRequest:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What happened in a run."""
+    """The observations of all clients of a run, and the requests that were sent twice under one key."""
 
     observations: Sequence[Observation]
     repeated: Sequence[RepeatedRequest] = ()

@@ -23,7 +23,7 @@ class Event:
 
 
 class Verdict(Enum):
-    """What a search ended with."""
+    """The verdict of a search for an order."""
 
     LINEARIZABLE = "linearizable"
     NOT_LINEARIZABLE = "not linearizable"
@@ -33,7 +33,8 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The verdict; without an order, the event that no order of all events before it can be followed by."""
+    """The verdict of a search. Unless an order was found, `blocked` is the id of the event that was to come next at the
+    latest where the search got furthest."""
 
     verdict: Verdict
     blocked: str = ""

@@ -1,4 +1,5 @@
-"""The errors when credentials could not be had although the catalog is configured for them."""
+"""The error for credentials that a cloud denies or that the deployment lacks, and the function that waits for the
+deployment's own credentials."""
 
 from collections.abc import Awaitable
 from typing import TypeVar

@@ -251,7 +251,8 @@ class DeleteFiles:
 
 @dataclass(slots=True)
 class _Part:
-    """A part of an index: its manifests, its key, and what of it was read."""
+    """A part of an index of delete files: the manifests of it, the key in the store, and the header and body if they
+    were read."""
 
     run: Sequence[ManifestFile]
     key: str

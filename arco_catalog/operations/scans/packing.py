@@ -71,7 +71,7 @@ def known_blocks(cache: FilesCache, key: ManifestKey, selection: EntrySelection)
 
 @dataclass(slots=True)
 class _Block:
-    """Files of a block that are not packed yet."""
+    """The data files of one block of a manifest that are not packed yet."""
 
     number: int
     files: list[ContentFile]

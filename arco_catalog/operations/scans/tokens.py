@@ -40,7 +40,7 @@ _INLINE, _STORED = b"\x00", b"\x01"
 
 
 class InvalidToken(Exception):
-    """A text is no token of this catalog, or one that is not valid any more."""
+    """A text is no plan id or plan task that this catalog issued, or it is not valid any more."""
 
 
 class Position(NamedTuple):
