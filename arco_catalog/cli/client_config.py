@@ -236,7 +236,7 @@ def _trino(uri: str, warehouse: str, store: StoreSettings, login: Login | None) 
 
 
 def _flink(uri: str, warehouse: str, store: StoreSettings, login: Login) -> str:
-    """Formats the statement that makes this catalog known in Flink."""
+    """Formats the statement that makes this catalog known in Flink, without settings that hold a secret."""
     settings = {
         "type": "iceberg",
         "catalog-type": "rest",

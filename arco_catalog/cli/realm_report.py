@@ -142,7 +142,8 @@ def _secrets(report: RealmReport) -> Sequence[str]:
 
 
 def _next(report: RealmReport) -> Sequence[str]:
-    """Returns the line about what to run next, if anything."""
+    """Returns the last line of the report: the command to run next, or that all is here; none if there is nothing to do
+    or to state."""
     if report.compared and report.code:
         moved = "When commits at the source have ended, run again with --apply --refresh, in place of --compare."
         return [moved] if report.count(Result.DIFFERENT, Result.MISSING) else []

@@ -197,7 +197,8 @@ def _check_free(session: Session, index: Index, locations: Sequence[Location], n
 
 
 async def _named_locations(session: Session, state: TableState) -> Sequence[str]:
-    """Returns `named_locations` of a table in this state, from the cache if they are there."""
+    """Returns `named_locations` of a table in this state: from the cache, or else read from the metadata and cached for
+    at most `REMEMBERED_FILES` files."""
     remembered = session.catalog.named_locations
     known = remembered.get(state.metadata_location)
     if known is None:

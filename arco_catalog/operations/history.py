@@ -46,8 +46,8 @@ class HistoryCommit:
     listing: CommitRecord
 
     def operations(self) -> list[JsonObject]:
-        """Returns the commit's operations, the last one first, each with the id, sequence number and time of the
-        commit; for a commit without a record one item of the kind `LOST`."""
+        """Returns the commit's operations, the last one first, with the id, sequence number and time of the commit, and
+        without the stored answers; for a commit without a record one item of the kind `LOST`."""
         if self.record is None:
             return [{"commit": self.id, "sequence": self.sequence, "at_ms": None, "kind": LOST}]
         made: JsonObject = {"commit": self.id, "sequence": self.sequence, "at_ms": self.record.at_ms}

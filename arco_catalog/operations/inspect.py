@@ -91,7 +91,8 @@ async def _without_pointer(session: Session, entry: RelationEntry, state: str, n
 
 
 async def _description(session: Session, entry: RelationEntry) -> JsonObject:
-    """Returns what the catalog stores of a relation without a pointer."""
+    """Returns the stored document of a generic table or semantic model; of a table that follows another catalog's the
+    UUID, governance, metadata file and time of the last notification."""
     followed = FollowedTable.of(entry.json)
     if followed is None:
         stored = await session.state.description(entry.kind, entry.value)
@@ -132,8 +133,8 @@ async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
 
 
 async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject], bool]:
-    """Returns the markers that name the entity and have no final slot yet, newest first, and whether the search read
-    all markers."""
+    """Reads the newest `MAX_MARKERS` markers. Returns the ones that name the entity and have no final slot yet, newest
+    first, and whether there are no other markers."""
     last, complete = await _last_slots(session)
     newest = sorted(last, key=lambda listed: listed.written_ms, reverse=True)
     found: list[JsonObject] = []

@@ -105,8 +105,8 @@ class EventReader:
         return found
 
     def _within_limits(self, chosen: Sequence[EventEntry]) -> list[EventEntry]:
-        """Returns the events up to the first that exceeds the limits of number and bytes, and leaves out any that is
-        too large by itself."""
+        """Returns the events up to the first that exceeds the limits of number and bytes, which it lowers by these
+        events. Adds any that is too large by itself to `left_out`, and sets `is_partial` if an event is missing."""
         taken: list[EventEntry] = []
         for event in chosen:
             if event.stored.size > MAX_EVENT_BYTES:
@@ -123,9 +123,9 @@ class EventReader:
 
 
 async def list_events(session: Session, days: Mapping[date, Sequence[int]]) -> EventReader:
-    """Lists the names of the events of these days, and returns a reader of them. `days` has for a day the times in
-    milliseconds since 1970 near to which events matter, none if the latest do. Raises `StoreError`, and
-    `OutOfMemory`."""
+    """Lists the names of the events of at most `MAX_DAYS` of these days, in at most `MAX_PAGES` pages, and returns a
+    reader of them, which is partial if there are more. `days` has for a day the times in milliseconds since 1970 near
+    to which events matter, none if the latest do. Raises `StoreError`, and `OutOfMemory`."""
     chosen = list(islice(days, MAX_DAYS))
     pages = MAX_PAGES // max(len(chosen), 1)
     of_days = await gather(*(_list_day(session, day, pages) for day in chosen))

@@ -55,7 +55,8 @@ class _CommitLog:
     versions: dict[str, JsonObject]
 
     def add(self, entity: str, found: Sequence[PastCommit]) -> None:
-        """Adds the commits of a table that added snapshots, by their receipts."""
+        """Adds the commits of a table that added snapshots, by their receipts, in order of time and in place of earlier
+        ones; and the versions that all these receipts are of."""
         commits = (commit for made in found if (commit := _commit(entity, made)) is not None)
         self.commits[entity] = sorted(commits, key=lambda commit: commit.committed_ms)
         for made in found:
@@ -175,7 +176,8 @@ def _commit(entity: str, made: PastCommit) -> Commit | None:
 
 
 def _days(session: Session, commits: Sequence[Commit]) -> Mapping[date, Sequence[int]]:
-    """Returns the days of which events are read: the last days, and those of the latest commits, with their times."""
+    """Returns the days of which events are read, at most `MAX_DAYS`: the last `LAST_DAYS`, and then the ones of the
+    latest commits. Days of commits have the times of these."""
     today = day_of(session.now_ms())
     found: dict[date, list[int]] = {today - timedelta(days=back): [] for back in range(LAST_DAYS)}
     for commit in reversed(commits):

@@ -120,8 +120,10 @@ async def _with_metadata(
     guess: Pointer | None = None,
     guessed: bytes | None = None,
 ) -> CurrentState:
-    """Returns the state in a read set with the metadata file that its pointer names. `guessed` is the file of the
-    pointer `guess`, read before, None for one that was not read."""
+    """Returns the state in a read set with the metadata file that its pointer names, once `judge` allows the HEAD of it
+    in a catalog with grants. `guessed` is the file of the pointer `guess`, read before, None for one that was not read.
+    If the file is missing, reads HEAD and pointer again, and raises `NotFound` if they name the same file. Raises
+    `NoSuchTable` or `NoSuchView` without an entry."""
     missed: dict[str, NotFound] = {}
     while True:
         if session.is_restricted:

@@ -14,7 +14,8 @@ _MARKS = (f'"{SCAN_PLANNING_MODE}"'.encode(), f'"{ENCRYPTION_KEY_ID}"'.encode())
 
 async def planning_mode(session: Session, state: TableState) -> str | None:
     """Returns who should plan scans of a table: `client` for one that is encrypted, else what its properties have, else
-    the setting of the catalog, None if there is none. Raises `OutOfMemory`."""
+    the setting of the catalog, None if there is none. The first call for a metadata file reads it, later ones use the
+    cached result. Raises `OutOfMemory`."""
     remembered, location = session.catalog.planning_modes, state.metadata_location
     if location not in remembered:
         is_marked = any(mark in state.metadata for mark in _MARKS)

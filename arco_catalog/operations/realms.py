@@ -146,8 +146,9 @@ class Realm:
         return roots if self.at_root else [root.below(self.name) for root in roots]
 
     def catalog(self, entry: CatalogEntry) -> Catalog:
-        """Opens the catalog of an entry, or returns it if it is open at the entry's version. The catalog is opened with
-        those of the entry's locations that the operator still allows. Raises `BadRequest` if there are none."""
+        """Opens the catalog of an entry, or returns it if it is open at the entry's version; at most `MAX_OPEN`
+        catalogs stay open. The catalog is opened with the ones of the entry's locations that the operator still allows.
+        Raises `BadRequest` if there are none."""
         known = self.open.get(entry.entity)
         if known is not None and known[0] == entry.version:
             return known[1]

@@ -133,9 +133,10 @@ async def missing_hint(session: Session, task: str) -> int | None:
 
 
 async def retry_task(session: Session, task: str, runtime: Runtime, *, anti_join: bool = False) -> Task:
-    """Submits a failed task again, and returns its new version, which continues from the task's checkpoint. With
-    `anti_join` Spark executes a purge, else any worker; but a purge that may have deleted files continues in the way in
-    which it started. Raises `NotFound`, and `BadRequest` for a task that has not failed, or has changed meanwhile."""
+    """Submits a failed task again, and returns its new version, which continues from the task's checkpoint. First puts
+    a hint, by which workers find the task. With `anti_join` Spark executes a purge, else any worker; but a purge that
+    may have deleted files continues in the way in which it started. Raises `NotFound`, and `BadRequest` for a task that
+    has not failed, or has changed meanwhile."""
     found = (await require_task(session, task)).task
     if found.status is not Status.FAILURE:
         raise BadRequest(f"Task {task} is {found.status}: only a failed task can be submitted again")

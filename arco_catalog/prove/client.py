@@ -130,8 +130,8 @@ class Client:
     async def _listed(
         self, operation: Operation, request: Request, answer: Answer, server: int
     ) -> frozenset[str] | None:
-        """Returns the names in all pages of a listing, of which the first is there; None if a page is missing, or is no
-        listing."""
+        """Reads the pages after the first one of a listing, which is `answer`, and returns the names in all, at most
+        `MAX_PAGES`; None if a page is missing or is no listing, or if there are more."""
         listed = frozenset[str]()
         for _ in range(MAX_PAGES):
             try:

@@ -100,7 +100,9 @@ def _creation(operation: Operation) -> Json:
 
 
 def _commit(commit: str, paths: Paths, name: str, base: Base, now_ms: int) -> Json:
-    """Returns the body of a commit that adds a snapshot to what its client read, and appends its id."""
+    """Returns the body of a commit that adds a snapshot to the state that the client read, makes it the current one of
+    `main`, and appends the commit's id to a property. It requires that table and current snapshot are the ones that
+    were read."""
     state = base.state
     added = snapshot_id(state.creator, commit)
     snapshot: dict[str, object] = {

@@ -63,5 +63,5 @@ def _key(element: ElementTree.Element) -> str:
 
 
 def _name(element: ElementTree.Element) -> str:
-    """Returns the name of an element without its namespace."""
+    """Returns the name of an element without the namespace of S3; any other namespace stays in it."""
     return element.tag.removeprefix(_NAMESPACE)

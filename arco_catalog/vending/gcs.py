@@ -130,7 +130,7 @@ def _document(response: Response, purpose: str) -> JsonObject:
 
 def _error_of(document: JsonObject) -> tuple[str, str]:
     """Returns the code and the text of the error in a cloud's JSON response, in OAuth's form or in that of Google's
-    APIs."""
+    APIs. Without an error the code is `InvalidAnswer`, and the text empty."""
     error = document.get("error")
     if isinstance(error, dict):
         return str(error.get("status", "")), str(error.get("message", ""))

@@ -183,7 +183,8 @@ class Vending:
         return await own_credentials(self._issuers.signer.current(), "AWS", "sign")
 
     async def _counted(self, pending: Awaitable[tuple[StorageCredential, ...]]) -> tuple[StorageCredential, ...]:
-        """Returns the issued credentials, longest prefix first, and counts the outcome."""
+        """Returns the issued credentials, longest prefix first, and counts the outcome, of a failure too; logs an error
+        for `CredentialsRefused`. Raises the errors of `pending`."""
         try:
             issued = longest_first(await pending)
         except CredentialsRefused as error:

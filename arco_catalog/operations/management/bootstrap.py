@@ -29,8 +29,9 @@ from storage_backends import StoreError
 
 async def bootstrap(session: Session, credentials: NewCredentials, *, reopen: bool = False) -> None:
     """Makes the realm, with a root principal that has these credentials, and the principal role that manages the realm,
-    which the root principal gets; with `reopen` also a realm that was dropped. Raises `AlreadyExists` if it exists
-    already, and `CommitFailed` if it was dropped and `reopen` is false. Neither changes the realm."""
+    which the root principal gets; with `reopen` also a realm that was dropped. Then makes the key of page tokens, if it
+    can. Raises `AlreadyExists` if the realm exists already, and `CommitFailed` if it was dropped and `reopen` is false.
+    Neither changes the realm."""
     await run(session, _Bootstrap(session, credentials, reopen))
     with suppress(StoreError):  # the realm is made, and the caller has its credentials: the first page makes the key
         await session.state.page_key()  # listings need it, and may not be allowed to write

@@ -261,8 +261,9 @@ class _Part:
 
 
 def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:
-    """Returns delete manifests in runs that become parts of an index. They are made from the end of the list on,
-    because a new snapshot has its new manifests at the beginning: the runs of the others stay as they are."""
+    """Returns delete manifests in runs that become parts of an index: a run ends with `RUN_FILES` delete files or
+    `RUN_MANIFESTS` manifests. They are made from the end of the list on, because a new snapshot has its new manifests
+    at the beginning: the runs of the others stay as they are."""
     runs: list[list[ManifestFile]] = []
     files = RUN_FILES
     for manifest in reversed(manifests):

@@ -116,7 +116,8 @@ class Packing:
         return cls(cache, key, selection, columns, memory, requested)
 
     def add(self, files: Sequence[ContentFile]) -> Sequence[ContentFile]:
-        """Takes the next files of the manifest, and returns the ones that the plan has selected."""
+        """Takes the next files of the manifest, packs blocks that are complete, and returns the files that the plan has
+        selected. A block whose files need more than `memory` ends the packing."""
         for file in files:
             number = file.position // BLOCK_ENTRIES
             while self._block is not None and self._block.number < number:

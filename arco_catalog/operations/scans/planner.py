@@ -142,8 +142,9 @@ class Planner:
         return self._scan.min_rows is not None and tasks.rows >= max(1, self._scan.min_rows)
 
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
-        """Reads the manifests of a part, and returns their matching files with the deletes for each. What exceeds the
-        memory stays as further parts."""
+        """Reads the manifests of a part, and returns their matching files with the deletes for each. Files for which
+        the answer or the memory has no room stay as further parts. Of the whole scan it stops once there are `min_rows`
+        rows."""
         answer, read = self._answer(), 0
         deletes = await self._delete_files() if pieces and not self._manifests.is_incremental else None
         memory = self._memory
