@@ -173,8 +173,9 @@ class KeySource:
         return self._failed_ms is not None and 0 <= self._now_ms() - self._failed_ms < EMPTY_RETRY_MS
 
     async def _read_keys(self) -> TokenKeys:
-        """Reads the keys that sign this server's own tokens; if that fails, returns the ones that were read before.
-        Raises `Unavailable` if there are none."""
+        """Reads the keys that sign this server's own tokens; if that fails, logs an error, and returns the ones that
+        were read before. Raises `Unavailable` if there are none, and until `EMPTY_RETRY_MS` after such a failure
+        without a read."""
         if self._keys is None and self._failed_just_now():
             raise _unavailable()
         try:

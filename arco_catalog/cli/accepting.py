@@ -66,8 +66,8 @@ class Acceptor:
         """Returns at once: nothing is open after `close`. uvicorn awaits this method of a server."""
 
     def _accept(self) -> None:
-        """Accepts connections that wait at the listener, up to `AT_ONCE`; pauses if there are too many connections or
-        no descriptors."""
+        """Accepts connections that wait at the listener, up to `AT_ONCE`. If there are too many, cuts one by
+        `Crowd.make_room`, or pauses if that cuts none; also pauses if there are no descriptors."""
         for _ in range(AT_ONCE):
             if self._crowd.full:
                 if not self._crowd.make_room():

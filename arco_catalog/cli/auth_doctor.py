@@ -50,7 +50,7 @@ def run(options: CatalogOptions, token_file: str, *, as_json: bool) -> int:
 
 
 async def _examine(options: CatalogOptions, session: Session, token: str) -> Sequence[Check]:
-    """Returns the checks of the settings, and of the token if these are sound."""
+    """Returns the checks of the settings and, if these name a way to verify tokens, of the token."""
     try:
         setup = load_authentication(options.environment, options.realm or DEFAULT_REALM, SystemRuntime())
     except ValueError as error:

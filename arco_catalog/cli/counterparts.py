@@ -83,7 +83,8 @@ def _entity(source: RealmObject) -> Counterpart:
 
 
 def _properties(document: JsonObject, what: str) -> tuple[JsonObject, list[tuple[str, str]]]:
-    """Returns the properties that an object can have here, and what it can't, with the reason."""
+    """Returns the properties that an object can have here, and the ones that it can't have or that have no effect here,
+    with the reason."""
     kept: JsonObject = {}
     left_out: list[tuple[str, str]] = []
     size = 0

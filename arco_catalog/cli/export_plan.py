@@ -64,7 +64,8 @@ async def entries_to_export(session: Session, only: Namespace = ()) -> AsyncIter
 
 
 async def _entries(session: Session, kind: str, levels: Namespace) -> AsyncIterator[Entry]:
-    """Yields the entries for a namespace, table or view: itself, and what of it can't be exported."""
+    """Yields the entries for a namespace, table or view: itself, and what of it can't be exported. Yields nothing for a
+    table or view that was dropped since it was listed."""
     match kind:
         case "namespace":
             found = await namespace_properties(session, levels)

@@ -61,7 +61,7 @@ class ForeignServer:
 
     async def _send_once(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Sends one request with the token, and returns the response. Raises `CliError` beyond the limits of requests
-        and bytes."""
+        and bytes, and the errors of the pool's `send`."""
         self.requests += 1
         if self.requests > MAX_REQUESTS or self._bytes > MAX_BYTES:
             raise CliError(

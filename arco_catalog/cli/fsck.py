@@ -131,7 +131,7 @@ class _Checking:
             self.repaired.append(await self._carry_out(examination.session, finding, repair))
 
     async def _carry_out(self, session: Session, finding: Finding, repair: Repair) -> RepairResult:
-        """Carries out one repair, or without --apply nothing. Returns the outcome."""
+        """Carries out one repair, or without --apply nothing. Returns the outcome, also that the repair failed."""
         if not self._arguments.apply:
             return RepairResult(finding, Outcome.PLANNED)
         try:

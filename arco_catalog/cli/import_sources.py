@@ -90,7 +90,7 @@ class FolderSource:
         self._store = store
 
     async def tables(self) -> AsyncIterator[SourceTable]:
-        """Yields the tables in the folder. Raises `CliError` if there are none."""
+        """Yields the tables in the folder, in the order of their paths. Raises `CliError` if there are none."""
         folders = await self._folders()
         if not folders:
             raise CliError(

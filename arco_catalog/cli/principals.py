@@ -48,7 +48,8 @@ def run(
 
 
 async def _carry_out_action(api: ApiClient, action: str, name: str, arguments: PrincipalArguments) -> JsonObject:
-    """Carries out an action on one principal, and returns its JSON."""
+    """Carries out an action on one principal, and returns its JSON: of `show` with the names of its principal roles, of
+    `create`, `rotate` and `reset` with its new credentials."""
     match action:
         case "create":
             properties: JsonObject = {**parse_pairs("--property", "team=sales", arguments.properties)}

@@ -96,7 +96,8 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Reads the arguments, and runs the command that they name. Returns the exit code."""
+    """Reads the arguments, warns of unknown variables on stderr, and runs the command that the arguments name. Returns
+    the exit code; writes a `CliError` to stderr. Raises `SystemExit` for arguments that are no valid command."""
     parser = build_parser(environment)
     parsed = parse(parser, arguments)
     if parsed.command is None:

@@ -79,8 +79,8 @@ class RealmCopy:
                 await gather(*(self._copy_object(item, known) for item in objects[start : start + step]))
 
     async def _copy_object(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
-        """Compares one object with its counterpart here, or makes the counterpart if there is none, unless an object
-        that it needs is absent. Adds the results to the report."""
+        """Compares one object with its counterpart here. If there is none, makes it, or in a comparison reports it as
+        missing; skips an object that needs an absent one. Adds the results to the report."""
         for key in _needed(source):
             if key in self._absent:
                 self._report.add(source.kind, str(source), Result.SKIPPED, self._absent[key])

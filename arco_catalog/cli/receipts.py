@@ -102,7 +102,8 @@ def _columns(receipt: JsonObject) -> tuple[str, ...]:
 
 
 def _changes(receipt: JsonObject) -> str:
-    """Returns the types of updates in a commit, with their numbers."""
+    """Returns the types of updates in a commit, with their numbers, after `create` for one that creates; a hyphen for
+    none."""
     updates = receipt.get("updates")
     counts = Counter(map(str, updates if isinstance(updates, list) else []))
     counted = [kind if times == 1 else f"{times} {kind}" for kind, times in counts.items()]

@@ -64,7 +64,8 @@ class RestSource:
                         yield found
 
     async def namespaces(self) -> AsyncIterator[Namespace]:
-        """Yields all namespaces, outer ones first. Raises `CliError`, also if there are too many."""
+        """Yields all namespaces down to `MAX_LEVELS` levels, depth first, outer before inner ones; if one is chosen,
+        that and its inner ones only. Raises `CliError`, also if there are too many."""
         await self.client()  # whose configuration has the separator
         pending: list[Namespace] = [self._only] if self._only else [*reversed(await self._inner(()))]
         count = 0
@@ -84,7 +85,8 @@ class RestSource:
         return {name: value for name, value in found.items() if isinstance(value, str)}
 
     async def client(self) -> ApiClient:
-        """Returns the client of the catalog's API, whose prefix the server's configuration has. Raises `CliError`."""
+        """Returns the client of the catalog's API. The first call reads the server's configuration, which has the API's
+        prefix. Raises `CliError`."""
         if self._api is None:
             named = {"warehouse": self._warehouse} if self._warehouse else {}
             api = ApiClient(self._exchange, self._base, FOREIGN)
@@ -122,7 +124,8 @@ class RestSource:
         return ApiClient(self._exchange, _below(POLARIS_BASE, self._prefix), FOREIGN)
 
     async def _inner(self, namespace: Namespace) -> list[Namespace]:
-        """Returns the namespaces directly in a namespace, sorted."""
+        """Returns the namespaces directly in a namespace, sorted, without any others that the server lists. Raises
+        `CliError`, also if there are too many."""
         query = {"parent": self.joined(namespace)} if namespace else {}
         depth = len(namespace) + 1
         found: set[Namespace] = set()

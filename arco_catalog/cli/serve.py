@@ -129,7 +129,8 @@ class _Inputs:
 
 
 async def _serve(options: ServeOptions) -> None:
-    """Serves the catalog or realms until the process is stopped."""
+    """Serves the catalog or realms until the process is stopped. Raises `CliError` if an option is invalid, or if the
+    store or the address can't be opened."""
     import_handlers()
     parsed = _Inputs.of(options)
     wake_up = WakeUp()

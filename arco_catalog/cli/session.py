@@ -197,8 +197,8 @@ async def for_table_or_view(session: Session, step: Callable[[Session, str], Awa
 
 
 async def for_table(session: Session, identifier: Identifier, step: Callable[[Session], Awaitable[T]]) -> T:
-    """Calls `step` with the session, and returns the result. Raises `CliError` in place of `NoSuchTable` if a view has
-    the name."""
+    """Calls `step` with the session, and returns the result. If it raises `NoSuchTable` and a view has the name, raises
+    `CliError` in its place."""
     try:
         return await step(session)
     except NoSuchTable as missing:

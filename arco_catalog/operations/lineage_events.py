@@ -89,8 +89,8 @@ class EventReader:
         return found
 
     async def _read_all(self, chosen: Sequence[EventEntry]) -> list[RunEvent]:
-        """Reads these events from the store up to the limits, returns the ones of runs, and adds the others to
-        `left_out`."""
+        """Reads these events from the store, returns the ones of runs, and adds the others to `left_out`. Stops at the
+        limits of events, bytes and datasets, and then sets `is_partial`."""
         found: list[RunEvent] = []
         for batch in batches(self._within_limits(chosen), AT_ONCE):
             for event in await gather(*(_read(self._session, entry) for entry in batch)):

@@ -126,7 +126,7 @@ async def read_lineage(
 
 
 def _tags(graph: LineageGraph) -> frozenset[str]:
-    """Returns the tags of all nodes of a graph that the caller may know."""
+    """Returns the tags of all tables and datasets in a graph, without the hidden nodes."""
     tags: set[str] = set()
     for node in graph.nodes.values():
         if node.table is not None:
@@ -209,7 +209,7 @@ def _describe(graph: LineageGraph, versions: Mapping[str, JsonObject]) -> JsonOb
 
 
 def _node(node_id: str, node: GraphNode) -> JsonObject:
-    """Returns the JSON of a node; of a table that the caller may not know, only that it is hidden."""
+    """Returns the JSON of a node; of a table or dataset that the caller may not know, only that it is hidden."""
     fields: JsonObject = {"type": "hidden", "namespace": None, "name": None, "entity": None, "dataset": None}
     if node.table is not None:
         of_table: JsonObject = {"namespace": [*node.table.namespace], "name": node.table.name}
@@ -221,8 +221,8 @@ def _node(node_id: str, node: GraphNode) -> JsonObject:
 
 
 def _edge(edge: GraphEdge, ids: Mapping[str, str], visible: set[str], versions: Mapping[str, JsonObject]) -> JsonObject:
-    """Describes an edge. The names of its run and job may contain those of its tables, so they are there if both ends
-    are visible."""
+    """Returns the JSON of an edge. Its run, job and principal are there only if both ends are visible, since their
+    names may contain names of tables; its version and snapshot only if its target is."""
     both = edge.target in visible and (edge.source is None or edge.source in visible)
     commit = None if edge.match is None else edge.match.commit
     version = versions.get(commit.commit_key, {}) if commit is not None and edge.target in visible else {}

@@ -128,7 +128,8 @@ def _is_named(history: RelationHistory, file: MetadataFile, wanted: str) -> bool
 
 
 async def _find_by_key(history: RelationHistory, ms: int, key: str) -> PastCommit | None:
-    """Returns the commit of this entity whose receipt has this key; None without one."""
+    """Returns the commit of this entity whose receipt, a committed one or else a pending one, has this key; None
+    without one."""
     if ms >= END_OF_TIME_MS:
         return None
     for stage in (receipt.COMMITTED, receipt.PENDING):

@@ -54,8 +54,9 @@ def check_size(settings: Settings, tables: int) -> None:
 
 
 async def commit_transaction(session: Session, changes: Sequence[TableChange]) -> Answer:
-    """Applies the changes of all tables, or none, and returns an empty answer. Raises `BadRequest` for a table that is
-    named twice and for too many tables, and the errors of `commit_table`."""
+    """Applies the changes of all tables, or none, and returns an empty answer. The change of a single table is
+    committed as by `commit_table`. Removes its own intents at the end, also after an error. Raises `BadRequest` for a
+    table that is named twice and for too many tables, and the errors of `commit_table`."""
     check_size(session.settings, len(changes))
     names = Counter((namespace, name) for namespace, name, _ in changes)
     twice = sorted(dotted(*name) for name, times in names.items() if times > 1)

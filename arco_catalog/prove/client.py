@@ -158,7 +158,8 @@ class Client:
         final: bool,
         listed: frozenset[str] = frozenset(),
     ) -> Observation:
-        """Returns the observation of an answer, and remembers the table in it."""
+        """Returns the observation of an answer, and remembers the table in it. Without an answer the status is unknown;
+        also after an answer of a wrong form, which is recorded as foreign."""
         states = tuple(base.state for base in bases) if operation.kind is not Kind.LOAD else ()
         if answer is None:
             return Observation(operation, Status.UNKNOWN, invoked, bases=states, final=final)

@@ -105,7 +105,8 @@ def _offered(kind: Kind, features: Features) -> bool:
 def _draw_step(
     rng: random.Random, choices: Sequence[Kind], features: Features, tables: Sequence[str], name: str
 ) -> Step:
-    """Draws the next step of a client: its operation, and the fault that its request meets."""
+    """Draws the next step of a client: its operation, and the fault that its request meets. With a single table, a
+    commit replaces a rename or transaction."""
     kind = rng.choices(choices, [WEIGHTS[choice] for choice in choices])[0]
     if kind in (Kind.RENAME, Kind.TRANSACTION) and len(tables) < 2:
         kind = Kind.COMMIT

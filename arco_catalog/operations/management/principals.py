@@ -154,7 +154,7 @@ class _Create(EntityChange):
 
 
 def _check_subject(index: Index, subject: str | None, name: str) -> None:
-    """Raises `BadRequest` for an invalid subject, and `AlreadyExists` if another principal has it."""
+    """Raises `BadRequest` for an invalid subject, and `AlreadyExists` if another principal has it. None is valid."""
     if subject is None:
         return
     if len(subject) > MAX_SUBJECT or subject.count(" ") < 1 or not subject.isprintable():

@@ -134,8 +134,10 @@ class _Page:
         return self.session.state.used_segments + self.registry.used_segments
 
     async def _add_role(self, name: str, entity: str, start: str) -> str | None:
-        """Adds the rows of one role from the principal with the id `start` on, unless the realm no longer has the role.
-        Returns the id of the first principal for which there is no room."""
+        """Adds the rows of one role from the principal with the id `start` on, unless the realm no longer has the role
+        or the role has no such privilege: none for principals that must rotate their credentials, and one without a
+        principal if the role has no principals. Returns the id of the first principal for which there is no room, None
+        if there is room for all."""
         index = self.realm_head.index
         await load(self.registry, index, Needs(keys=[principal_role_key(name)]))
         role = find_principal_role(index, name)

@@ -58,7 +58,8 @@ def _table(scan: Scan, metadata: TableMetadata, document: JsonObject) -> ScanTab
 
 
 def _snapshots(scan: Scan, metadata: TableMetadata) -> Sequence[Snapshot]:
-    """Returns the snapshots whose manifest lists a scan reads. Raises `StateNotFound` if they are not there."""
+    """Returns the snapshots whose manifest lists a scan reads: none of a table without snapshots, the scan's own, or
+    all appends after `scan.after` up to it. Raises `StateNotFound` if they are not there."""
     if scan.snapshot_id is None:
         return []
     snapshots = {each["snapshot-id"]: each for each in metadata["snapshots"]}

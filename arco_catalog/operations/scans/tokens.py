@@ -123,7 +123,8 @@ class ReceivedToken(NamedTuple):
 
 
 def read_token(text: str) -> ReceivedToken:
-    """Reads a token that a client sent. Raises `InvalidToken` for every other text."""
+    """Reads a token that a client sent. Checks only its form: not its age, nor whether its table exists. Raises
+    `InvalidToken` for every other text."""
     if len(text) > MAX_TOKEN:
         raise InvalidToken(f"the token has more than {MAX_TOKEN} characters")
     try:
