@@ -66,8 +66,9 @@ class NativeCopy:
             self._report.add("policies and generic tables", name, Result.FAILED, str(error))
 
     async def _copy_object(self, form: _Form, namespace: Namespace, name: str, exists: bool) -> None:
-        """Compares one generic table or policy with the one of this name here. If there is none, makes it, if the
-        report says to apply changes and doesn't only compare. Adds the result to the report, also a `CliError`."""
+        """Compares one generic table or policy with the one of this name here. If there is none, makes it, or in a dry
+        run counts it as planned, or in a comparison reports it as missing. Adds the result to the report, also a
+        `CliError`."""
         path = (self._work.name, "namespaces", UNIT_SEPARATOR.join(namespace), form.collection)
         failed, reason = False, None
         try:
