@@ -6,8 +6,8 @@ from enum import StrEnum
 
 
 class Breaks(StrEnum):
-    """The kinds of findings, by the promise that is broken: the specification, the statements of the catalog about
-    itself, or linearizability, which the specification does not require."""
+    """Which promise a finding shows as broken: the specification, the statements of the catalog about itself, or
+    linearizability, which the specification does not require."""
 
     SPECIFICATION = "breaks the specification"
     DOCUMENTATION = "breaks what the catalog states of itself"

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """The kinds of operations of a client."""
+    """What an operation of a client does."""
 
     CREATE = "create"
     COMMIT = "commit"

@@ -1,5 +1,5 @@
-"""The error for credentials that a cloud denies or that the deployment lacks, and the function that waits for the
-deployment's own credentials."""
+"""The error for credentials that a cloud denies or that the catalog has not, and the function that waits for the
+catalog's own credentials."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
