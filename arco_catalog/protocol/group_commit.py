@@ -224,7 +224,8 @@ class GroupCommitter:
     async def _lead(self, leader: PendingCommit) -> None:
         """Makes a commit for the leader and the other requests that wait, and tries once more while other processes
         win, at most `MAX_ROUNDS` times. It returns as soon as the leader has an outcome or error. After the last round
-        the leader's request alone falls back to the driver; one of the others leads next."""
+        the leader's request alone falls back to the driver; one of the others leads next. If HEAD must rest, and this
+        process did not make it, the requests must propose their changes instead."""
         for _ in range(MAX_ROUNDS):
             is_cached = self._made_cached_head
             head = await self._base_head(leader.state)

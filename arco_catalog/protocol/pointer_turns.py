@@ -45,7 +45,7 @@ class PointerTurns:
         """The last move by which the request took a turn, or may have."""
 
     async def take(self, read_set: RelationReadSet, losses: int) -> RelationReadSet | None:
-        """Gives way to another writer's turn, and takes one after `losses` lost compare-and-swaps if these are
+        """Gives way to another writer's turn, and takes one after `losses` lost compare-and-swaps if these are at least
         `LOSSES`, by a move of the pointer that changes only its version; stops if another table or view has got the
         name, for which the caller may lack rights. Returns the read set to plan on, without a base, None if that is
         `read_set`. Must be called while no attempt of the request is in doubt. Raises `StoreError`, also past the

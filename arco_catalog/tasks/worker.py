@@ -111,7 +111,9 @@ class Worker:
         try:
             await self._preparation(self._session("preparation"))
         except (StoreError, CatalogError) as error:
-            _LOG.warning("the tasks of the day can't be made, and a later poll makes them: %s", error)
+            _LOG.warning(
+                "the daily tasks of catalog %s can't be made, and a later poll makes them: %s", self.warehouse, error
+            )
 
     async def run_due(self, should_stop: Callable[[], bool]) -> int:
         """Executes the due tasks, the oldest first, `TASKS_AT_ONCE` of them concurrently, so that a long task delays no
