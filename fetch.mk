@@ -16,6 +16,7 @@ KEYCLOAK := 26.7.3
 NESSIE := .jars/nessie-quarkus-0.99.0-runner.jar
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 TRINO := .jars/trino-476/complete
+OTHER_TRINOS := .jars/trino-server-449/complete .jars/trino-server-483/complete
 
 # The Pythons besides this one that the core is tested on: pyenv's, whose shims answer for one version alone, or PATH's.
 python_of = $(firstword $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/$(1).*/bin/python) $(shell command -v python$(1)))
@@ -68,7 +69,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	  npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund); done)
 
 # A folder's jars all go on a class path: none may be there that its list of checksums does not name.
-only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$2 }' $(1)) || true); \
+only_listed = extra=$$(cd $(@D) && find . -name '*.jar' | cut -c3- | grep -vxFf <(awk '{ print $$2 }' $(CURDIR)/$(1)) || true); \
 	  if [ -n "$$extra" ]; then echo "$(@D) holds jars that $(1) does not list: $$extra" >&2; exit 1; fi
 
 # Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
@@ -143,6 +144,20 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	$(BIN)/python -m zipfile --extract $(@D)/archives/trino-iceberg-$*.zip $(@D)/plugin
 	rm -r $(@D)/archives
 	$(INSTALL) --target $(@D)/java --require-hashes -r requirements/trino.txt
+	@touch $@
+
+# Trino of a release without such an archive: the jars of a server and of the one plugin, and a class that starts it.
+.jars/trino-server-%/complete: tools/trinoserver/pom.xml tools/trinoserver/%.sha256 tools/trinoserver/TrinoServer.java .venv/.serve
+	rm -rf $(@D)
+	for part in main:lib iceberg:plugin/iceberg; do \
+	  $(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DincludeScope=runtime -Dtrino.version=$* \
+	    -Dtrino.part=trino-$${part%:*} -DoutputDirectory=$(CURDIR)/$(@D)/$${part#*:}; done
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/trinoserver/$*.sha256
+	@$(call only_listed,tools/trinoserver/$*.sha256)
+	@mkdir -p $(@D)/plugin/iceberg/services/META-INF/services
+	echo io.trino.plugin.iceberg.IcebergPlugin > $(@D)/plugin/iceberg/services/META-INF/services/io.trino.spi.Plugin
+	"$$($(BIN)/python -c 'from tools.demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
+	  -d $(@D)/classes tools/trinoserver/TrinoServer.java
 	@touch $@
 
 # Keycloak, an identity provider, with the build step that it would repeat at each start, for a database in memory.

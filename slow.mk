@@ -2,10 +2,10 @@
 
 ##@ Slow tests of one thing
 
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-opa test-compose test-scans test-expiry test-kafka-connect test-prove test-cuts
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-opa test-compose test-scans test-expiry test-kafka-connect test-trino test-prove test-cuts
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
-	$(BIN)/pytest -m slow $(TESTED)
+	$(BIN)/pytest -m '$(or $(MARKED),slow)' $(TESTED)
 
 test-image: TESTED = tests/packaging/test_image.py ## The image's build for one cloud, and for one that there is not, in a folder
 test-pipeline-package: TESTED = tests/packaging/test_pipeline_package.py ## The jobs, installed from the wheel, packed, and run by the command that is printed
@@ -22,6 +22,7 @@ test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spar
 test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, planned by the catalog and by Iceberg's own planner in Java (ARCO_SCAN_PAIRS=5000)
 test-expiry: TESTED = -s tests/engines/expiry ## 1,000 expiries of drawn tables, by the worker and by Iceberg's ExpireSnapshots in Java (ARCO_EXPIRY_TABLES=1000)
 test-kafka-connect: TESTED = tests/engines/kafka_connect ## Iceberg's sink for Kafka Connect: each row of a topic is there once, though workers are killed and other writers append
+test-trino: TESTED = $(wildcard tests/engines/test_trino*.py) $(patsubst %,tests/engines/test_%.py,names logins purges system visible) ## Trino 483, by its jars, in place of 476: all tests of Trino, on files and S3; and 449 (needs JDK 25)
 test-prove: TESTED = -s tests/prove ## `arco prove` at each shape of this catalog for ten minutes, at other catalogs, and at one that lies
 test-cuts: TESTED = -s tests/simulation/test_cutting.py tests/serve/test_cuts.py tests/engines/test_spark_cut.py ## Consistent cuts: 1,000,000 simulated reads (ARCO_CUT_SIM_READS), 20,000 answers over HTTP (ARCO_CUT_READS), 100 cuts by Spark beside transactions
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
@@ -30,6 +31,9 @@ test-sparks: $(OLDER_SPARKS) $(OLDEST_ICEBERG) $(RETRYING) .venv-spark-3.5/.comp
 test-openlineage: $(firstword $(OLDER_SPARKS)) $(LISTENERS) .venv-spark-3.5/.complete
 test-spark-maintain: $(VERSITYGW)
 test-kafka-connect: .jars/kafka-connect/complete
+test-trino: export ARCO_TRINO = 483
+test-trino: MARKED = slow or not slow
+test-trino: $(JARS) $(OTHER_TRINOS)
 test-prove: .jars/reference-server/complete $(NESSIE) $(VERSITYGW) $(FAKE_GCS) $(AZURITE)
 test-oidc: .tools/keycloak/complete $(if $(AZURITE),$(CONSOLE))
 test-opa: .tools/opa

@@ -25,6 +25,7 @@ OF_DEVELOPMENT = ("pyiceberg", "pyspark", "trino")
 """Packages of requirements/dev.txt that are engines or clients, too."""
 JARS = {
     "io.openlineage:openlineage-spark_2.13": ("fetch.mk", r"(?m)^OPENLINEAGE := (\S+)$"),
+    "io.trino:trino-main": ("tools/trinoserver/pom.xml", r"<trino.version>([^<]+)<"),
     "io.trino:trino-server-core": ("fetch.mk", r"(?m)^TRINO := \.jars/trino-([\d.]+)/"),
     "org.apache.iceberg:iceberg-flink-runtime-2.1": ("fetch.mk", r"(?m)^ICEBERG := (\S+)$"),
     "org.apache.iceberg:iceberg-kafka-connect": ("tools/kafkaconnect/pom.xml", r"<iceberg.version>([^<]+)<"),

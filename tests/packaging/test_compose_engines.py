@@ -11,14 +11,14 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.engines.trino_server import JAVA, JVM, TRINO
+from tests.engines.trino_releases import ARCHIVED
 from tests.packaging.compose import FOLDER, RESOLVER, resolved
 from tests.packaging.containers import Project
 from tests.packaging.dockerfile import PROJECT
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.needs(RESOLVER, ".tools/versitygw", ".jars/trino-476/complete"),
+    pytest.mark.needs(RESOLVER, ".tools/versitygw", ARCHIVED.file),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount and change the root"),
 ]
 
@@ -61,12 +61,10 @@ def test_trino_logs_in_and_writes_a_table(servers: Project, tmp_path: Path) -> N
         "node.data-dir": str(tmp_path / "data"),
         "config": str(tmp_path / "config.properties"),
         "catalog.config-dir": str(tmp_path / "catalog"),
-        "plugin.dir": str(TRINO / "plugin"),
+        "plugin.dir": str(ARCHIVED.folder / "plugin"),
     }
     options = [f"-D{name}={value}" for name, value in node.items()]
-    java = program(
-        tmp_path / "run-trino", str(JAVA), *JVM, *options, "-cp", f"{TRINO}/lib/*", "io.trino.server.TrinoServer"
-    )
+    java = program(tmp_path / "run-trino", *ARCHIVED.command(*options))
     command, variables = script(servers, "trino", java)
     log = tmp_path / "trino.log"
     with log.open("wb") as out, servers.outside_start(command, out, **variables) as process:

@@ -31,6 +31,8 @@ def java_home(supported: Sequence[int] = SUPPORTED, program: str = "Spark") -> P
 def _candidates() -> Iterator[Path]:
     if named := os.environ.get("JAVA_HOME"):
         yield Path(named)
+    # The action setup-java installs several, and names each by such a variable.
+    yield from (Path(home) for name, home in sorted(os.environ.items()) if re.fullmatch(r"JAVA_HOME_\d+_\w+", name))
     if on_path := shutil.which("java"):
         yield Path(on_path).resolve().parents[1]
     for folder, pattern in _INSTALLED:
