@@ -1,0 +1,149 @@
+"""The event feed of a catalog: its changes, numbered without gaps, in segments that never change
+(docs/design/events.md).
+
+A segment is stored under the number of its first record, and the next one under the number after its last record. So
+the writer that creates a segment decides which changes have these numbers. A segment has the position in the registry's
+history up to which operations have entered; the positions of tables and views follow from the records.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, Self, get_args
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.fields import integer, mapping, objects, optional_text, parse_record, text
+from arco_catalog.state.pointer import MetadataFile
+from storage_backends.lazy_dataclass import dataclass
+
+FeedKind = Literal["commit", "operation", "begin", "gap"]
+"""What a record is: a commit to a table or view, by its receipt; an operation of a registry commit; the beginning of
+the feed for a table or view, whose earlier commits are not in it; a hint that commits or operations may be missing
+before the next ones, because the objects that recorded them were lost or collected."""
+
+MAX_RECORDS = 500
+"""The maximum number of records of a segment."""
+MAX_BYTES = 1 << 20
+"""The size of the records' JSON from which a segment takes no further record."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedRecord:
+    """One record of the feed. `id` is the event id of a receipt, the id of an operation, or empty. `entity` is the
+    table, view or other object that it is about, None if there is none. `at_ms` is the time in the metadata file, or
+    that of the registry commit, in milliseconds since 1970: of the clock of the process that made it.
+
+    `details` of a `commit` are the fields of its committed receipt (docs/receipts.md), of long lists the first items;
+    of an `operation` those that the registry commit stores, without the answer, and the id and sequence number of the
+    commit (`commit`, `sequence`)."""
+
+    number: int
+    kind: FeedKind
+    id: str
+    entity: str | None
+    at_ms: int
+    details: JsonObject
+
+    @property
+    def file(self) -> MetadataFile | None:
+        """The metadata file that is current after this record, None for a record that is not about one."""
+        location = optional_text(self.details, "metadata_location")
+        if self.kind == "operation" or self.entity is None or location is None:
+            return None
+        return MetadataFile(location, integer(self.details, "metadata_ms"))
+
+    def to_json(self) -> JsonObject:
+        """Returns the form in which a segment stores the record."""
+        return {
+            "number": self.number,
+            "kind": self.kind,
+            "id": self.id,
+            "entity": self.entity,
+            "at_ms": self.at_ms,
+            "details": self.details,
+        }
+
+    @classmethod
+    def parse(cls, stored: JsonObject) -> Self:
+        """Reads a stored record. Raises `InternalError`."""
+        kind = text(stored, "kind")
+        for each in get_args(FeedKind):
+            if kind == each:
+                return cls(
+                    integer(stored, "number"),
+                    each,
+                    text(stored, "id"),
+                    optional_text(stored, "entity"),
+                    integer(stored, "at_ms"),
+                    mapping(stored, "details"),
+                )
+        raise InternalError(f"a record of the event feed has the unknown kind {kind!r}: use a newer version")
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryPosition:
+    """Up to where the operations of the registry are in the feed: all those of the commits before the commit with this
+    id and sequence number, and the first `operations` ones of it. Before the first commit, the id is None."""
+
+    commit: str | None
+    sequence: int
+    operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSegment:
+    """One segment of the feed. `id` is a fresh id of its writer, `previous` the id of the segment before it, None for
+    the first. `begun` is whether every table and view that existed when the feed was started has its beginning in this
+    segment or an earlier one. `entered_ms` is the time at which it was made, by its writer's clock."""
+
+    id: str
+    previous: str | None
+    first: int
+    registry: RegistryPosition
+    begun: bool
+    entered_ms: int
+    records: Sequence[FeedRecord]
+
+    @property
+    def next(self) -> int:
+        """The number of the first record of the next segment."""
+        return self.first + len(self.records)
+
+    @property
+    def body(self) -> bytes:
+        """The bytes by which the segment is stored."""
+        document: JsonObject = {
+            "version": 1,
+            "id": self.id,
+            "previous": self.previous,
+            "first": self.first,
+            "registry": {
+                "commit": self.registry.commit,
+                "sequence": self.registry.sequence,
+                "operations": self.registry.operations,
+            },
+            "begun": self.begun,
+            "entered_ms": self.entered_ms,
+            "records": [record.to_json() for record in self.records],
+        }
+        return dumps(document, sort_keys=True)
+
+    @classmethod
+    def parse(cls, body: bytes, where: str) -> Self:
+        """Reads a stored segment. Raises `InternalError`, also if the numbers of its records are not consecutive."""
+        document = parse_record(body, where)
+        registry = mapping(document, "registry")
+        first = integer(document, "first")
+        records = [FeedRecord.parse(each) for each in objects(document, "records")]
+        if not records or [each.number for each in records] != [*range(first, first + len(records))]:
+            raise InternalError(f"The segment {where} of the event feed is damaged: its numbers are not consecutive")
+        return cls(
+            text(document, "id"),
+            optional_text(document, "previous"),
+            first,
+            RegistryPosition(
+                optional_text(registry, "commit"), integer(registry, "sequence"), integer(registry, "operations")
+            ),
+            document.get("begun") is True,
+            integer(document, "entered_ms"),
+            records,
+        )
