@@ -15,11 +15,14 @@ from arco_catalog.state.fields import integer, mapping, objects, optional_text, 
 from arco_catalog.state.pointer import MetadataFile
 from storage_backends.lazy_dataclass import dataclass
 
-FeedKind = Literal["commit", "operation", "begin", "gap"]
+FeedKind = Literal["commit", "operation", "begin", "restored", "gap"]
 """What a record is: a commit to a table or view, by its receipt; an operation of a registry commit; the beginning of
-the feed for a table or view, whose earlier commits are not in it; a hint that commits or operations may be missing
-before the next ones, because the objects that recorded them were lost or collected."""
+the feed for a table or view, whose earlier commits are not in it; a restore that set a table or view, or without an
+entity the registry, back to a state that the feed had passed; or that changes may be missing from here to the next
+record of the same entity, or of the registry, because what recorded them was lost or collected."""
 
+FIRST_NUMBER = 1
+"""The number of the first record of a feed."""
 MAX_RECORDS = 500
 """The maximum number of records of a segment."""
 MAX_BYTES = 1 << 20
@@ -34,7 +37,9 @@ class FeedRecord:
 
     `details` of a `commit` are the fields of its committed receipt (docs/receipts.md), of long lists the first items;
     of an `operation` those that the registry commit stores, without the answer, and the id and sequence number of the
-    commit (`commit`, `sequence`)."""
+    commit and the number of the operation in it (`commit`, `sequence`, `place`). `begin` and `restored` have the metadata
+    file that is current after them (`metadata_location`, `metadata_ms`). `begin`, `restored` and `gap` of the registry
+    have no entity, and the position in its history as operations do."""
 
     number: int
     kind: FeedKind
@@ -47,7 +52,7 @@ class FeedRecord:
     def file(self) -> MetadataFile | None:
         """The metadata file that is current after this record, None for a record that is not about one."""
         location = optional_text(self.details, "metadata_location")
-        if self.kind == "operation" or self.entity is None or location is None:
+        if self.kind == "operation" or location is None:
             return None
         return MetadataFile(location, integer(self.details, "metadata_ms"))
 
@@ -91,12 +96,13 @@ class RegistryPosition:
 
 @dataclass(frozen=True, slots=True)
 class FeedSegment:
-    """One segment of the feed. `id` is a fresh id of its writer, `previous` the id of the segment before it, None for
-    the first. `begun` is whether every table and view that existed when the feed was started has its beginning in this
+    """One segment of the feed. `id` is a fresh id of its writer, `previous` the id of the segment before it, which has
+    `previous_first` as the number of its first record; both are None for the first segment. `begun` is whether every table and view that existed when the feed was started has its beginning in this
     segment or an earlier one. `entered_ms` is the time at which it was made, by its writer's clock."""
 
     id: str
     previous: str | None
+    previous_first: int | None
     first: int
     registry: RegistryPosition
     begun: bool
@@ -115,6 +121,7 @@ class FeedSegment:
             "version": 1,
             "id": self.id,
             "previous": self.previous,
+            "previous_first": self.previous_first,
             "first": self.first,
             "registry": {
                 "commit": self.registry.commit,
@@ -139,6 +146,7 @@ class FeedSegment:
         return cls(
             text(document, "id"),
             optional_text(document, "previous"),
+            integer(document, "previous_first") if first > FIRST_NUMBER else None,
             first,
             RegistryPosition(
                 optional_text(registry, "commit"), integer(registry, "sequence"), integer(registry, "operations")

@@ -291,6 +291,34 @@ class Paths:
         return not self.is_lineage_event(key) and self.read_late_mark(key) is None
 
     @property
+    def feed_segments(self) -> str:
+        """Prefix of the keys of all segments of the event feed."""
+        return f"{self.state}/feed/segments/"
+
+    def feed_segment(self, first: int) -> str:
+        """Returns the key of the segment of the event feed whose first record has this number."""
+        return f"{self.feed_segments}{first:016d}.json"
+
+    def read_feed_segment(self, key: str) -> int | None:
+        """Returns the number of the first record in the key of a segment of the event feed; None for any other key."""
+        digits = key.removeprefix(self.feed_segments).removesuffix(".json")
+        return int(digits) if re.fullmatch("[0-9]{16}", digits) else None
+
+    @property
+    def all_feed_cursors(self) -> str:
+        """Prefix of the keys of the cursors of the event feed, and of nothing else."""
+        return f"{self.state}/feed/cursors/"
+
+    def feed_cursors(self, shard: int) -> str:
+        """Returns the key of one shard of the cursors up to which tables and views are in the event feed."""
+        return f"{self.all_feed_cursors}{shard:02d}.json"
+
+    @property
+    def feed_floor(self) -> str:
+        """The key of the number of the first segment of the event feed that is not collected."""
+        return f"{self.state}/feed/floor.json"
+
+    @property
     def reports(self) -> str:
         """Prefix of the keys of all engines' reports of scans and commits."""
         return f"{self.state}/reports/"
@@ -358,6 +386,7 @@ OBJECT_KINDS = (
     ObjectKind("transaction", "transactions/"),
     ObjectKind("state", "metadata_claims/"),
     ObjectKind("receipt", "events/"),
+    ObjectKind("feed", "feed/"),
     ObjectKind("report", "reports/"),
     ObjectKind("plan", "plans/", backed_up=False),
     ObjectKind("task", "tasks/"),

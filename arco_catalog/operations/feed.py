@@ -1,0 +1,125 @@
+"""Reads the event feed of a catalog by tokens (docs/design/events.md#reading)."""
+
+import re
+from collections.abc import Sequence
+
+from arco_catalog.iceberg.errors import BadRequest, InternalError, NotFound
+from arco_catalog.state.access import State
+from arco_catalog.state.feed import FeedRecord, FeedSegment
+from arco_catalog.state.feed_cursors import read_shard
+from arco_catalog.state.feed_floor import read_feed_floor
+from arco_catalog.state.runtime import is_ulid
+from storage_backends.lazy_dataclass import dataclass
+
+MAX_SEGMENTS = 64
+"""The maximum number of segments that one page reads after the one of its token."""
+MAX_LEAPS = 10_000
+"""The maximum number of segments that are read to find the end of the feed."""
+_TOKEN = re.compile("([0-9]{1,16})-([0-9]{1,16})-([0-9A-Z]{26})")
+
+
+class NoSuchFeed(NotFound):
+    """The catalog has no event feed: no sequencer has made a step in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """One page of the event feed: the records, the token after the last of them, and whether the feed ended there when
+    it was read. A page without records has the token from which it was read."""
+
+    records: Sequence[FeedRecord]
+    token: str
+    is_end: bool
+
+
+async def read_segment(state: State, first: int) -> FeedSegment | None:
+    """Reads the segment of the event feed whose first record has this number; None if it does not exist. Raises
+    `InternalError` if it is corrupt, and `StoreError`."""
+    key = state.paths.feed_segment(first)
+    found = await state.read(key)
+    if found is None:
+        return None
+    segment = FeedSegment.parse(found.body, key)
+    if segment.first != first:
+        raise InternalError(f"The segment {key} of the event feed is damaged: it begins with {segment.first}")
+    return segment
+
+
+async def read_feed(state: State, token: str | None, limit: int) -> FeedPage:
+    """Returns at most `limit` records of the event feed: those after the one of the `token`, or without a token the
+    oldest that are stored. Raises `BadRequest` for a token that is malformed, of a collected segment, or of another
+    history of the catalog, `NoSuchFeed` if there is no feed, `InternalError`, and `StoreError`."""
+    segment, number = await _start(state, token)
+    records: list[FeedRecord] = []
+    place = _token(segment, number)
+    for _ in range(MAX_SEGMENTS):
+        taken = [record for record in segment.records if record.number > number][: limit - len(records)]
+        if taken:
+            records += taken
+            number = taken[-1].number
+            place = _token(segment, number)
+        if len(records) == limit:
+            break
+        following = await _following(state, segment)
+        if following is None:
+            return FeedPage(records, place, is_end=True)
+        segment = following
+    return FeedPage(records, place, is_end=False)
+
+
+async def newest_token(state: State) -> str:
+    """Returns the token of the last record of the event feed, from which a consumer gets only later ones. Raises as
+    `read_feed` does."""
+    known = (await read_shard(state, 0)).up_to
+    segment = None if known is None else await read_segment(state, known.first)
+    if segment is None:
+        segment, _ = await _start(state, None)
+    for _ in range(MAX_LEAPS):
+        following = await _following(state, segment)
+        if following is None:
+            break
+        segment = following
+    return _token(segment, segment.next - 1)
+
+
+async def _start(state: State, token: str | None) -> tuple[FeedSegment, int]:
+    """Returns the segment with the record of a token, and that record's number; without a token the first stored
+    segment, and the number before it."""
+    if token is None:
+        first = await read_feed_floor(state)
+        segment = await read_segment(state, first)
+        if segment is None:
+            raise NoSuchFeed(
+                "This catalog has no event feed: start one with `arco serve --events`, or with ARCO_EVENTS=on in the "
+                "environment of its servers and functions"
+            )
+        return segment, first - 1
+    match = _TOKEN.fullmatch(token)
+    if match is None or not is_ulid(match[3]):
+        raise BadRequest(f"invalid continuation token {token[:64]!r}: send one of this catalog's event feed, or none")
+    number, first = int(match[1]), int(match[2])
+    segment = await read_segment(state, first)
+    if segment is None or segment.id != match[3] or not first - 1 <= number < segment.next:
+        raise _expired(number)
+    return segment, number
+
+
+async def _following(state: State, segment: FeedSegment) -> FeedSegment | None:
+    """Reads the segment after another one; None at the end of the feed."""
+    following = await read_segment(state, segment.next)
+    if following is not None and following.previous != segment.id:
+        raise _expired(segment.next)
+    return following
+
+
+def _token(segment: FeedSegment, number: int) -> str:
+    """Returns the token of a record of a segment."""
+    return f"{max(number, segment.first - 1)}-{segment.first}-{segment.id}"
+
+
+def _expired(number: int) -> BadRequest:
+    """Returns the error for a token whose record the feed does not have any more."""
+    return BadRequest(
+        f"The event feed no longer has record {number} of the continuation token: it was collected because of its age, "
+        "or the catalog was restored to an earlier state. Read the catalog as a whole, then continue without a token"
+    )

@@ -1,0 +1,217 @@
+"""The cursors of the event feed: for each table or view the last metadata file that has entered, up to a segment. They
+follow from the segments; they save reading these again (docs/design/events.md#rule-7).
+
+A shard of the cursors is stored after the last segment that it includes. A lost one is restored from the segments that
+are not collected.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator
+from dataclasses import field
+from functools import partial
+from typing import Self
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.access import State
+from arco_catalog.state.compare_and_swap import update_until_applied
+from arco_catalog.state.feed import FIRST_NUMBER, FeedRecord, FeedSegment
+from arco_catalog.state.fields import integer, mapping, objects, optional_text, parse_record, text
+from arco_catalog.state.pointer import MetadataFile
+from storage_backends import Found
+from storage_backends.lazy_dataclass import dataclass
+
+SHARDS = 16
+"""The number of objects with cursors."""
+MAX_BEHIND = 10_000
+"""How many records less than the newest segment a stored shard includes at most."""
+CREATES = frozenset({"create-table", "create-view", "register-table", "register-view"})
+"""The kinds of operations that make a new table or view."""
+_LAYS_NAMES = "lay-names"
+"""The kind of the operation by which a transaction places the names of its new tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedCursor:
+    """How far a table or view has entered: up to `file`, None if nothing has. `version` is that of the pointer at which
+    all of its chain had entered, empty if it is not known. `transaction` is the one that may create the table, until
+    something has entered; None if the table or view exists for certain."""
+
+    file: MetadataFile | None = None
+    version: str = ""
+    transaction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlace:
+    """The place of a segment: the number of its first record, and the one after its last."""
+
+    first: int
+    next: int
+
+
+@dataclass
+class CursorShard:
+    """A part of the cursors, by entities, that includes the segments up to the one at `up_to`, None before the first.
+    `stored` is the number up to which the stored shard includes the records, and `is_changed` whether its cursors
+    differ from these."""
+
+    by_entity: dict[str, FeedCursor] = field(default_factory=dict)
+    up_to: SegmentPlace | None = None
+    stored: int = FIRST_NUMBER
+    is_changed: bool = False
+
+    @classmethod
+    def parse(cls, key: str, found: Found | None) -> Self:
+        """Reads a stored shard of the cursors; an empty one if it does not exist. Raises `InternalError`."""
+        if found is None:
+            return cls()
+        document = parse_record(found.body, key)
+        place, cursors = mapping(document, "up_to"), mapping(document, "cursors")
+        up_to = SegmentPlace(integer(place, "first"), integer(place, "next"))
+        return cls({entity: _parsed(mapping(cursors, entity)) for entity in cursors}, up_to, up_to.next)
+
+    @property
+    def next(self) -> int:
+        """The number of the first record that the cursors do not include."""
+        return FIRST_NUMBER if self.up_to is None else self.up_to.next
+
+    @property
+    def body(self) -> bytes:
+        """The bytes by which the shard is stored."""
+        first = FIRST_NUMBER if self.up_to is None else self.up_to.first
+        document: JsonObject = {
+            "version": 1,
+            "up_to": {"first": first, "next": self.next},
+            "cursors": {entity: _to_json(cursor) for entity, cursor in self.by_entity.items()},
+        }
+        return dumps(document, sort_keys=True)
+
+    def set(self, entity: str, cursor: FeedCursor) -> None:
+        """Notes how far a table or view has entered."""
+        if self.by_entity.get(entity) != cursor:
+            self.by_entity[entity] = cursor
+            self.is_changed = True
+
+    def forget(self, entities: Collection[str]) -> None:
+        """Removes the cursors of entities."""
+        for entity in entities:
+            self.is_changed |= self.by_entity.pop(entity, None) is not None
+
+
+@dataclass
+class FeedCursors:
+    """All cursors of a feed, in shards."""
+
+    shards: list[CursorShard]
+
+    def get(self, entity: str) -> FeedCursor | None:
+        """Returns how far a table or view has entered; None if the feed has neither its beginning nor its creation."""
+        return self.shards[shard_of(entity)].by_entity.get(entity)
+
+    def set(self, entity: str, cursor: FeedCursor) -> None:
+        """Notes how far a table or view has entered."""
+        self.shards[shard_of(entity)].set(entity, cursor)
+
+    @property
+    def next(self) -> int:
+        """The number of the first record that some shard does not include."""
+        return min(shard.next for shard in self.shards)
+
+    @property
+    def first(self) -> int:
+        """The number of the first record of the last segment that all shards include."""
+        return min(FIRST_NUMBER if shard.up_to is None else shard.up_to.first for shard in self.shards)
+
+    def add(self, segment: FeedSegment) -> None:
+        """Takes in the records of a segment, except where a shard includes it already."""
+        for record in segment.records:
+            for entity in entities_of(record):
+                if self.shards[shard_of(entity)].next <= record.number:
+                    self.set(entity, after(record, entity, self.get(entity)))
+        for shard in self.shards:
+            if shard.next < segment.next:
+                shard.up_to = SegmentPlace(segment.first, segment.next)
+
+    async def write(self, state: State) -> None:
+        """Stores the shards that differ from the stored ones, and those of which the stored one is `MAX_BEHIND` records
+        behind. Raises `StoreError`, and `InternalError` if a stored shard is corrupt."""
+        for number, shard in enumerate(self.shards):
+            if shard.up_to is not None and (shard.is_changed or shard.next - shard.stored >= MAX_BEHIND):
+                await _write(state, number, shard)
+
+
+async def read_shard(state: State, number: int) -> CursorShard:
+    """Reads a shard of the cursors of the event feed. Raises `InternalError` if it is corrupt, and `StoreError`."""
+    key = state.paths.feed_cursors(number)
+    return CursorShard.parse(key, await state.read(key))
+
+
+async def _write(state: State, number: int, shard: CursorShard) -> None:
+    """Stores a shard, unless the stored one includes more segments."""
+    key = state.paths.feed_cursors(number)
+    written = await update_until_applied(
+        state,
+        key,
+        partial(CursorShard.parse, key),
+        lambda stored: None if stored.next > shard.next or stored.body == shard.body else shard,
+        lambda ours: ours.body,
+    )
+    shard.stored, shard.is_changed = max(shard.next, written.value.next), False
+
+
+async def forget_cursors(state: State, number: int, entities: Collection[str]) -> None:
+    """Removes the cursors of entities that no longer exist from a shard. Raises `StoreError`, and `InternalError` if the
+    shard is corrupt."""
+
+    def mutate(stored: CursorShard) -> CursorShard | None:
+        stored.forget(entities)
+        return stored if stored.is_changed else None
+
+    key = state.paths.feed_cursors(number)
+    await update_until_applied(state, key, partial(CursorShard.parse, key), mutate, lambda ours: ours.body)
+
+
+def entities_of(record: FeedRecord) -> Iterator[str]:
+    """Yields the tables and views whose cursors a record moves."""
+    if record.kind != "operation":
+        if record.entity is not None and record.file is not None:
+            yield record.entity
+        return
+    if record.details.get("kind") in CREATES and record.entity is not None:
+        yield record.entity
+    if record.details.get("kind") == _LAYS_NAMES:
+        for table in objects(record.details, "tables"):
+            entity = optional_text(table, "entity")
+            if entity is not None:
+                yield entity
+
+
+def after(record: FeedRecord, entity: str, known: FeedCursor | None) -> FeedCursor:
+    """Returns the cursor of a table or view after a record that moves it."""
+    if record.kind != "operation":
+        return FeedCursor(record.file)
+    if known is not None and (known.file is not None or known.transaction is None):
+        return known
+    laid = record.details.get("kind") == _LAYS_NAMES
+    return FeedCursor(transaction=optional_text(record.details, "transaction") if laid else None)
+
+
+def shard_of(entity: str) -> int:
+    """Returns the number of the shard with the cursor of an entity."""
+    return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
+
+
+def _to_json(cursor: FeedCursor) -> JsonObject:
+    """Returns a cursor as it is stored."""
+    stored: JsonObject = {"version": cursor.version}
+    if cursor.file is not None:
+        stored |= {"metadata_location": cursor.file.location, "metadata_ms": cursor.file.ms}
+    return stored if cursor.transaction is None else {**stored, "transaction": cursor.transaction}
+
+
+def _parsed(stored: JsonObject) -> FeedCursor:
+    """Reads a stored cursor."""
+    file = None
+    if "metadata_location" in stored:
+        file = MetadataFile(text(stored, "metadata_location"), integer(stored, "metadata_ms"))
+    return FeedCursor(file, text(stored, "version"), optional_text(stored, "transaction"))

@@ -1,0 +1,1 @@
+"""The sequencer of the event feed (docs/design/events.md)."""

@@ -1,0 +1,138 @@
+"""Finds the operations of the registry that have not entered the event feed: from HEAD back to the position of the feed
+(docs/design/events.md#rule-4)."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
+from arco_catalog.planning.feed import operation_record, position_after, registry_record
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.commit_record import CommitRecord
+from arco_catalog.state.feed import FeedRecord, RegistryPosition
+from arco_catalog.state.fields import objects
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.upkeep.feed.past_segments import last_record
+from storage_backends.lazy_dataclass import dataclass
+
+MAX_OPERATIONS = 1_000
+"""The number of operations from which one step reads no further commit."""
+MAX_COMMITS = 200_000
+"""The number of commits, the oldest ones that have not entered, whose ids a step keeps: some 20 MB."""
+AHEAD = 8
+"""Number of commits that are read concurrently, each by one GET."""
+NOWHERE = RegistryPosition(None, 0, 0)
+"""The position before the first commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewOperations:
+    """Operations that enter next, in their order, and whether these are all up to HEAD."""
+
+    records: Sequence[FeedRecord]
+    is_all: bool
+
+
+def position_of(head: RegistryState) -> RegistryPosition:
+    """Returns the position after all operations of HEAD."""
+    return RegistryPosition(head.id, head.sequence, len(objects(head.document, "operations")))
+
+
+async def new_operations(session: Session, head: RegistryState, position: RegistryPosition, tail: int) -> NewOperations:
+    """Returns the operations after a position of the feed up to HEAD, the oldest ones if there are many. `tail` is the
+    number of the first record of the last segment. Where HEAD's chain does not lead to the position, the first record
+    is about that. Raises `StoreError`, and `InternalError` for a corrupt segment of the feed."""
+    if position == position_of(head):
+        return NewOperations([], True)
+    chain = await _read_chain(session, head, position.sequence)
+    records: list[FeedRecord] = []
+    if not chain.leads_to(position):
+        kind, position, chain = await _start_again(session, head, tail)
+        records.append(registry_record(kind, position, head.at_ms))
+    newer = [sequence for sequence in sorted(chain.ids) if sequence >= max(position.sequence, 1)]
+    read = 0
+    for batch in batches(newer, AHEAD):
+        if len(records) >= MAX_OPERATIONS:
+            break
+        names = [chain.ids[sequence] for sequence in batch]
+        commits = await gather(*(_commit(session, head, name) for name in names))
+        for sequence, name, commit in zip(batch, names, commits, strict=True):
+            records += _records(commit, name, sequence, position)
+        read += len(batch)
+    return NewOperations(records, read == len(newer) and max(chain.ids, default=0) == head.sequence)
+
+
+async def _start_again(
+    session: Session, head: RegistryState, tail: int
+) -> tuple[Literal["restored", "gap"], RegistryPosition, "_Chain"]:
+    """Returns the last position in the feed that HEAD's chain leads to, and the chain from there; without one, that
+    before the oldest commit of the chain. The kind is that of the record about it."""
+    chain = await _read_chain(session, head, 0)
+
+    def is_in_chain(record: FeedRecord) -> bool:
+        position = position_after([record], NOWHERE)
+        return position.commit is not None and chain.leads_to(position)
+
+    found = await last_record(session, tail, is_in_chain)
+    if found is not None:
+        return "restored", position_after([found], NOWHERE), chain
+    oldest = min(chain.ids)
+    return "gap", RegistryPosition(chain.ids[oldest], oldest, 0), chain
+
+
+def _records(
+    record: CommitRecord | None, name: str | None, sequence: int, position: RegistryPosition
+) -> Sequence[FeedRecord]:
+    """Returns the operations of a commit that have not entered; of one that is lost, the record of the gap."""
+    if record is None or name is None:
+        if sequence == position.sequence:
+            return []
+        return [registry_record("gap", RegistryPosition(name, sequence, 0), 0)]
+    entered = position.operations if sequence == position.sequence else 0
+    return [
+        operation_record(operation, record.at_ms, commit=name, sequence=sequence, place=place)
+        for place, operation in enumerate(objects(record.document, "operations"), 1)
+        if place > entered
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """The ids of commits of the registry, by their sequence numbers, without a gap up to that of HEAD or an earlier
+    one. Number 0, before the first commit, has None."""
+
+    ids: Mapping[int, str | None]
+
+    def leads_to(self, position: RegistryPosition) -> bool:
+        """Whether a position is in the chain."""
+        return position.sequence in self.ids and self.ids[position.sequence] == position.commit
+
+
+async def _read_chain(session: Session, head: RegistryState, since: int) -> _Chain:
+    """Returns the chain from HEAD back to a sequence number, or to the last commit that is stored. Of more than
+    `MAX_COMMITS` commits it has the oldest."""
+    ids: OrderedDict[int, str | None] = OrderedDict()
+    listing: CommitRecord | None = head
+    while listing is not None and listing.id is not None:
+        for place, name in enumerate(listing.listed_from(listing.sequence)):
+            if listing.sequence - place >= since:
+                ids[listing.sequence - place] = name
+        while len(ids) > MAX_COMMITS:
+            ids.popitem(last=False)
+        if listing.before is None or listing.before_sequence < since:
+            break
+        listing = await _commit(session, head, listing.before)
+    if since == 0 and listing is not None and listing.before is None:
+        ids.setdefault(0, None)
+    return _Chain({sequence: name for sequence, name in ids.items() if sequence >= since})
+
+
+async def _commit(session: Session, head: RegistryState, name: str | None) -> CommitRecord | None:
+    """Reads a commit of the registry; None if its object was collected, or is lost or corrupt."""
+    if name is None or name == head.id:
+        return head if name is not None else None
+    try:
+        return await session.state.registry_commit(name)
+    except (CommitStateUnknown, InternalError):
+        return None
