@@ -35,6 +35,7 @@ class Kind(StrEnum):
     REPORT = "report"
     PROPOSAL = "proposal"
     PLAN = "plan"
+    FEED_SEGMENT = "feed-segment"
 
 
 WHY: Mapping[Kind, str] = {
@@ -57,6 +58,7 @@ WHY: Mapping[Kind, str] = {
     Kind.REPORT: "it is older than receipts are kept",
     Kind.PROPOSAL: "it is so old that no process commits it any more",
     Kind.PLAN: "every plan of the scan has expired",
+    Kind.FEED_SEGMENT: "the segment after it is older than receipts are kept",
 }
 
 

@@ -37,9 +37,9 @@ class FeedRecord:
 
     `details` of a `commit` are the fields of its committed receipt (docs/receipts.md), of long lists the first items;
     of an `operation` those that the registry commit stores, without the answer, and the id and sequence number of the
-    commit and the number of the operation in it (`commit`, `sequence`, `place`). `begin` and `restored` have the metadata
-    file that is current after them (`metadata_location`, `metadata_ms`). `begin`, `restored` and `gap` of the registry
-    have no entity, and the position in its history as operations do."""
+    commit and the number of the operation in it (`commit`, `sequence`, `place`). `begin` and `restored` have the
+    metadata file that is current after them (`metadata_location`, `metadata_ms`). `begin`, `restored` and `gap` of the
+    registry have no entity, and the position in its history as operations do."""
 
     number: int
     kind: FeedKind
@@ -97,8 +97,9 @@ class RegistryPosition:
 @dataclass(frozen=True, slots=True)
 class FeedSegment:
     """One segment of the feed. `id` is a fresh id of its writer, `previous` the id of the segment before it, which has
-    `previous_first` as the number of its first record; both are None for the first segment. `begun` is whether every table and view that existed when the feed was started has its beginning in this
-    segment or an earlier one. `entered_ms` is the time at which it was made, by its writer's clock."""
+    `previous_first` as the number of its first record; both are None for the first segment. `registry` is the position
+    after its records. `begun` is whether every table and view that existed when the feed was started has its beginning
+    in this segment or an earlier one. `entered_ms` is the time at which it was made, by its writer's clock."""
 
     id: str
     previous: str | None

@@ -160,8 +160,8 @@ async def _write(state: State, number: int, shard: CursorShard) -> None:
 
 
 async def forget_cursors(state: State, number: int, entities: Collection[str]) -> None:
-    """Removes the cursors of entities that no longer exist from a shard. Raises `StoreError`, and `InternalError` if the
-    shard is corrupt."""
+    """Removes the cursors of entities that no longer exist from a shard. Raises `StoreError`, and `InternalError` if
+    the shard is corrupt."""
 
     def mutate(stored: CursorShard) -> CursorShard | None:
         stored.forget(entities)

@@ -1,5 +1,5 @@
-"""The event feed in the simulated world: two sequencers and two consumers, who are killed, beside changes that are drawn
-from the seed. The feed is held against what the store held in each instant (docs/design/events.md)."""
+"""The event feed in the simulated world: two sequencers and two consumers, who are killed, beside changes that are
+drawn from the seed. The feed is held against what the store held in each instant (docs/design/events.md)."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.entries import has_pointer
 from arco_catalog.state.feed import FeedRecord
-from arco_catalog.state.fields import mapping, objects, optional_text, text
+from arco_catalog.state.fields import objects, optional_text, text
 from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
@@ -104,9 +104,10 @@ class Truth:
         assert body is not None
         head = RegistryState.parse(body, Version("now"), PATHS.manifest)
         for key, entry in head.index.edits.items():
-            if entry is not None and key.startswith("relation\n") and "transaction" in entry:
-                if self._has_committed(text(entry, "transaction")):
-                    self.named.add(text(entry, "entity"))
+            if entry is None or not key.startswith("relation\n") or "transaction" not in entry:
+                continue
+            if self._has_committed(text(entry, "transaction")):
+                self.named.add(text(entry, "entity"))
         return self.named
 
     def _has_committed(self, transaction: str) -> bool:

@@ -17,6 +17,7 @@ from arco_catalog.upkeep.collection.batch_runner import BatchRunner, LocalRunner
 from arco_catalog.upkeep.collection.checkpoints import collect_checkpoints
 from arco_catalog.upkeep.collection.claims import collect_claims
 from arco_catalog.upkeep.collection.entities import Entities
+from arco_catalog.upkeep.collection.feed import collect_feed
 from arco_catalog.upkeep.collection.hints import put_missing_hints
 from arco_catalog.upkeep.collection.markers import collect_markers
 from arco_catalog.upkeep.collection.pipeline import read_progress
@@ -84,6 +85,7 @@ async def _collect_catalog(run: Run, runner: BatchRunner) -> None:
         lambda: collect_reports(run, entities, runner),
         lambda: collect_proposals(run, entities, runner),
         lambda: collect_plans(run, entities, runner),
+        lambda: collect_feed(run),
     )
     first = run.session.runtime.now_ms() % len(parts)
     for part in (*parts[first:], *parts[:first]):

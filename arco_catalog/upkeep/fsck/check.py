@@ -3,6 +3,7 @@ tasks and idempotency markers at the root of a store (docs/design/tasks.md#deleg
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
+from arco_catalog.upkeep.fsck.feed import examine_feed
 from arco_catalog.upkeep.fsck.files import Scope, examine_files
 from arco_catalog.upkeep.fsck.records import examine_records
 from arco_catalog.upkeep.fsck.registry import examine_registry
@@ -24,7 +25,7 @@ async def check_stored(examination: Examination, data: Scope | None = None) -> F
     """Checks the state of a catalog: the registry, the tables and views that it names, tasks, and other records. Yields
     the findings. If `data` selects only some tables, checks only the registry, by which the tables are found. Raises
     `StoreError`."""
-    parts = (examine_registry, examine_relations, examine_tasks, examine_records)
+    parts = (examine_registry, examine_relations, examine_tasks, examine_records, examine_feed)
     for part in parts[:1] if data is not None and data.is_part else parts:
         async for finding in part(examination):
             yield finding

@@ -420,6 +420,16 @@ class Code(StrEnum):
         "a purge failed after it may have deleted files: no table can be created at the location",
         "run `arco tasks show TASK` for the reason, then `arco tasks retry TASK`",
     )
+    FEED_UNREADABLE = _error(
+        "feed-unreadable",
+        "a segment of the event feed, the cursors or the floor can't be read: the feed ends there, or does not grow",
+        "restore the object from an older version of it, or from a backup; cursors may be deleted",
+    )
+    FEED_GAP = _error(
+        "feed-gap",
+        "a segment of the event feed is gone, and later ones exist: consumers do not get what comes after it",
+        _RESTORE,
+    )
     OBJECT_UNKNOWN = _warning(
         "object-unknown",
         "an object with a key that no version of the catalog writes",

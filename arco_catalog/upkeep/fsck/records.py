@@ -30,7 +30,7 @@ from arco_catalog.upkeep.fsck.findings import Finding
 from arco_catalog.upkeep.fsck.repairs import WriteReceipt
 from storage_backends import Found
 
-KNOWN = ("manifest", "registry-commit", "registry-index", "registry-value", "pointer", "task", "recovery")
+KNOWN = ("manifest", "registry-commit", "registry-index", "registry-value", "pointer", "task", "recovery", "feed")
 """Kinds of objects that other parts examine, and copies that a recovery made, which are not examined."""
 OF_SERVICE = ("task", "marker")
 """The kinds of objects that the delegation service has."""

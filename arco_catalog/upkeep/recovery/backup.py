@@ -1,10 +1,10 @@
 """Writes the stored state of a catalog to an archive while clients write (docs/recovery.md#backups).
 
-The order of reading makes the backup consistent. Records that prove commits (markers, receipts, tasks) are read before
-the pointers, so every commit that they prove is in a pointer. HEAD is read after the pointers, so every name that a
-pointer needs is in HEAD. Decisions of transactions are read last. If a transaction has committed by then, its
-pointers and HEAD are read again. A transaction that is undecided then is left out of the backup, so that it reads as
-aborted.
+The order of reading makes the backup consistent. Records that prove commits (the event feed, markers, receipts, tasks)
+are read before the pointers, so every commit that they prove is in a pointer. HEAD is read after the pointers, so every
+name that a pointer needs is in HEAD. Decisions of transactions are read last. If a transaction has committed by then,
+its pointers and HEAD are read again. A transaction that is undecided then is left out of the backup, so that it reads
+as aborted.
 """
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
@@ -104,6 +104,9 @@ class CatalogBackup:
         their pointers are read."""
         paths = self.state.paths
         self._since_ms = (await self.state.store.list(paths.manifest)).now_ms - TICK_MS
+        for prefix in (paths.all_feed_cursors, paths.feed_segments):  # each is true of what is read after it
+            await self._add_listed(prefix)
+        await self._add_keys([paths.feed_floor])
         for prefix in (paths.markers, paths.events, paths.reports, paths.tasks):
             await self._add_listed(prefix)
         await self._add_listed(paths.pointers, self._note_entity)

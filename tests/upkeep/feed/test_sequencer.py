@@ -5,15 +5,10 @@ import pytest
 
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.feed import newest_token, read_feed
-from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.state.feed import FeedRecord
-from arco_catalog.state.feed_cursors import read_shard, shard_of
-from arco_catalog.upkeep.feed import commit_chain, registry_chain, sequencer
 from arco_catalog.upkeep.feed.sequencer import Sequencer
 from arco_catalog.upkeep.feed.stats import FeedStats
-from tests.operations.test_transactions import creation
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import ScriptedStore
 from tools.support.catalog_fixture import NS, CatalogFixture

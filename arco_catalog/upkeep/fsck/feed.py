@@ -1,0 +1,60 @@
+"""Examines the event feed: its segments, each of which must follow the one before it, the cursors and the floor
+(docs/design/events.md)."""
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.operations.feed import read_segment
+from arco_catalog.state.feed import FIRST_NUMBER, FeedSegment
+from arco_catalog.state.feed_cursors import CursorShard
+from arco_catalog.state.feed_floor import read_feed_floor
+from arco_catalog.state.listing import list_objects
+from arco_catalog.upkeep.fsck.codes import Code
+from arco_catalog.upkeep.fsck.examination import Examination, Findings
+from arco_catalog.upkeep.fsck.findings import Finding
+
+
+async def examine_feed(examination: Examination) -> Findings:
+    """Examines the objects of the event feed, and yields the findings. Segments before the floor are not examined: a
+    collection was interrupted."""
+    state, paths = examination.session.state, examination.paths
+    try:
+        floor = await read_feed_floor(state)
+    except InternalError as error:
+        yield Finding(Code.FEED_UNREADABLE, paths.feed_floor, error.message)
+        floor = FIRST_NUMBER
+    numbers: list[int] = []
+    async for each in list_objects(state, f"{paths.state}/feed/"):
+        first = paths.read_feed_segment(each.key)
+        if first is not None:
+            numbers.append(first)
+        elif each.key.startswith(paths.all_feed_cursors) and each.key.endswith(".json"):
+            examination.look_at_one()
+            try:
+                CursorShard.parse(each.key, await state.read(each.key))
+            except InternalError as error:
+                yield Finding(Code.FEED_UNREADABLE, each.key, error.message)
+        elif each.key != paths.feed_floor:
+            yield Finding(Code.OBJECT_UNKNOWN, each.key, "no object of the catalog has such a key")
+    async for finding in _segments(examination, sorted(number for number in numbers if number >= floor), floor):
+        yield finding
+
+
+async def _segments(examination: Examination, numbers: list[int], floor: int) -> Findings:
+    """Examines the segments whose first records have these numbers, in ascending order."""
+    before: FeedSegment | None = None
+    expected: int | None = floor
+    for number in numbers:
+        examination.look_at_one()
+        key = examination.paths.feed_segment(number)
+        try:
+            segment = await read_segment(examination.session.state, number)
+        except InternalError as error:
+            yield Finding(Code.FEED_UNREADABLE, key, error.message)
+            before, expected = None, None
+            continue
+        if segment is None:
+            continue  # collected since
+        if expected is not None and number != expected:
+            yield Finding(Code.FEED_GAP, examination.paths.feed_segment(expected), f"the next segment is {key}")
+        elif before is not None and segment.previous != before.id:
+            yield Finding(Code.FEED_GAP, key, "it follows another segment than the one that is stored before it")
+        before, expected = segment, segment.next
