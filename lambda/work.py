@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
 
+from arco_catalog.config.variables import EVENTS
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.environment import opened, task_policies_from_env
 from arco_catalog.operations.work_queue import WorkQueue
@@ -106,6 +107,7 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
             report,
             delegate,
             report_collection,
+            feeds=EVENTS.read(os.environ),
             margin_ms=invocation.margin_ms,
         )
 

@@ -153,6 +153,16 @@ ROWS: Mapping[str, Sequence[Graph]] = {
                 "failed": rate("arco_expiries_failed_total"),
             },
         ),
+        Graph(
+            "Event feed",
+            "ops",
+            {
+                "events numbered": rate("arco_events_numbered_total"),
+                "gaps": rate("arco_event_gaps_total"),
+                "failed": rate("arco_events_failed_total"),
+            },
+        ),
+        Graph("Lag of the event feed", "s", {"oldest change": "max(arco_events_lag_seconds)"}),
     ),
     "Jobs": (
         Graph(

@@ -26,18 +26,20 @@ async def working(
     delegate: Delegate | None,
     wake_up: WakeUp,
     report: Report,
+    *,
+    feeds: bool = False,
 ) -> AsyncIterator[None]:
     """Returns a context that executes due tasks for as long as it lasts: of all catalogs of the realms, or of `catalog`
     if `realms` is None. `delegate` sends purges to a delegation service, if not None; `wake_up` ends a pause between
-    polls; `report` gets the counts of each poll. At the end of the context a task under way is cancelled, and another
-    worker may continue it."""
+    polls; `report` gets the counts of each poll. With `feeds` each poll also fills the event feed of its catalog. At
+    the end of the context a task under way is cancelled, and another worker may continue it."""
 
     async def served() -> Sequence[DeployedCatalog]:
         if realms is None:
             return [DeployedCatalog(catalog.settings.warehouse, lambda: catalog)]
         return [each for realm in realms.values() for each in await catalogs_of_realm(realm) or ()]
 
-    workers = ServedWorkers(served, policies, delegate)
+    workers = ServedWorkers(served, policies, delegate, feeds=feeds)
     work = asyncio.create_task(keep_working(workers.now, catalog.runtime, wake_up, report))
     try:
         yield
@@ -60,10 +62,13 @@ class ServedWorkers:
     """The workers of the served catalogs, one for each catalog that can be opened. A catalog has the same worker for as
     long as it has the same `Catalog`: after a change of the catalog it is opened anew, and gets a new worker."""
 
-    def __init__(self, catalogs: Catalogs, policies: TaskPolicies, delegate: Delegate | None) -> None:
+    def __init__(
+        self, catalogs: Catalogs, policies: TaskPolicies, delegate: Delegate | None, *, feeds: bool = False
+    ) -> None:
         self._catalogs = catalogs
         self._policies = policies
         self._delegate = delegate
+        self._feeds = feeds
         self._workers: dict[str, tuple[Catalog, Worker]] = {}
 
     async def now(self) -> Mapping[str, Worker]:
@@ -77,7 +82,7 @@ class ServedWorkers:
                 root = catalog.paths.root
                 known = self._workers.get(root)
                 if known is None or known[0] is not catalog:
-                    known = catalog, task_worker(catalog, self._policies, delegate=self._delegate)
+                    known = catalog, task_worker(catalog, self._policies, delegate=self._delegate, feeds=self._feeds)
                 there[root] = known
         self._workers = there
         return {root: worker for root, (_, worker) in there.items()}

@@ -230,7 +230,8 @@ def _working(
         if counts is not None:
             counts.count(warehouse, stats)
 
-    return working(catalog, None if realms is None else realms.realms, parsed.policies, delegate, wake_up, report)
+    of_realms = None if realms is None else realms.realms
+    return working(catalog, of_realms, parsed.policies, delegate, wake_up, report, feeds=options.events)
 
 
 def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:

@@ -31,6 +31,8 @@ class ServeOptions(ServerOptions):
     scan_planning: str | None = None
     purge: PurgeSettings = field(default_factory=PurgeSettings)
     tasks: bool = True
+    events: bool = False
+    """Whether the process fills the event feeds of its catalogs, if it works on tasks."""
     vending_lifetime: int = 3_600
     vending_keys_file: str | None = None
     namespace_separator: str = UNIT_SEPARATOR

@@ -12,7 +12,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_inventory
 from arco_catalog.cli.output import failure_lines, table
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
-from arco_catalog.config.variables import WAREHOUSE
+from arco_catalog.config.variables import EVENTS, WAREHOUSE
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
 from arco_catalog.operations.tasks import DamagedTask, ListedTask, require_task, retry_task, tasks
@@ -93,8 +93,9 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
         policies = task_policies_from_env(options.environment)
         async with open_session(options, "tasks", find_catalog, DAY_MS, writes=True) as session:
             delegate = delegate_from_env(options.environment, session.runtime)
-            worker = task_worker(session.catalog, policies, delegate=delegate)
+            worker = task_worker(session.catalog, policies, delegate=delegate, feeds=EVENTS.read(options.environment))
             if task is None:
+                await worker.feed()
                 return await worker.run_due(lambda: False)
             await require_task(session, task)
             return int(await worker.run_task(task))
@@ -113,10 +114,12 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
 
     async def work() -> int:
         policies, failed = task_policies_from_env(options.environment), 0
-        delegate = delegate_from_env(options.environment, runtime)
+        delegate, feeds = delegate_from_env(options.environment, runtime), EVENTS.read(options.environment)
         async with (
             open_session(options, "tasks", find_inventory, writes=True) as inventory,
-            aclosing(run_tasks(inventory.catalogs, runtime, end_ms, policies, task, delegate=delegate)) as worked,
+            aclosing(
+                run_tasks(inventory.catalogs, runtime, end_ms, policies, task, delegate=delegate, feeds=feeds)
+            ) as worked,
         ):
             async for catalog, stats in worked:
                 line = tasks_line(catalog.name, stats, at_ms=runtime.now_ms(), namespace=None)

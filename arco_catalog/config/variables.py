@@ -253,6 +253,7 @@ UNDROP_RETENTION = Variable(
     "DURATION",
 )
 TASKS = _switch("ARCO_TASKS", "work on tasks, such as purges, in the server", "true")
+EVENTS = _switch("ARCO_EVENTS", "fill the event feed of each catalog where the process works on tasks")
 TASK_PROPERTIES = _listed(
     "ARCO_TASK_PROPERTIES",
     "how tasks are leased and retried, as NAME=VALUE, such as delegation.retry.TABLE_PURGE.max-attempts=10; "
@@ -600,6 +601,7 @@ SERVER: tuple[Variable[object], ...] = (
     FILE_CONFIRMED,
     *_PURGES,
     TASKS,
+    EVENTS,
     TASK_PROPERTIES,
     QUIET,
     *_IDENTITY,
@@ -663,6 +665,7 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     *_MEMORY,
     FILE_CONFIRMED,
     *_PURGES,
+    EVENTS,
     TASK_PROPERTIES,
     RECEIPT_RETENTION,
     UNDROP_RETENTION,

@@ -3,6 +3,7 @@
 from dataclasses import field
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.tasks.feed_stats import FeedStats
 from storage_backends.lazy_dataclass import dataclass
 
 
@@ -48,6 +49,7 @@ class WorkStats:
     stopped: bool = False
     error: str | None = None
     expiries: ExpiryStats = field(default_factory=ExpiryStats)
+    feed: FeedStats = field(default_factory=FeedStats)
 
     def waits(self, due_ms: int) -> None:
         """Records that a task has been due for this many milliseconds without a worker: the longest such time is
@@ -69,6 +71,7 @@ class WorkStats:
         self.stopped = self.stopped or other.stopped
         self.error = self.error or other.error
         self.expiries.add(other.expiries)
+        self.feed.add(other.feed)
 
     def to_json(self) -> JsonObject:
         """Returns the counts of a worker's executions of tasks, `oldest_due_ms` and `stopped`, for people and logs."""

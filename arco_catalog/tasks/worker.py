@@ -32,6 +32,7 @@ from arco_catalog.tasks.execution import (
     TaskResult,
     task_session,
 )
+from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.tasks.lease import MARGIN_MS, ROUNDED_MS, Lease, LeaseLost
 from arco_catalog.tasks.left_to_others import LeftToOthers
 from arco_catalog.tasks.retry import TaskPolicies
@@ -55,12 +56,14 @@ Submission = Callable[[Session, str], Awaitable[Task | None]]
 """Returns the first version of a task that the registry names; None if the registry does not name the task."""
 Preparation = Callable[[Session], Awaitable[None]]
 """Makes the tasks that a worker makes by itself, such as one a day. Raises `StoreError`, and `CatalogError`."""
+Feeding = Callable[[FeedStats], Awaitable[None]]
+"""Enters changes into the event feed, and counts them. Raises nothing because of the store or its records."""
 
 
 class Worker:
-    """Executes the due tasks of one catalog, by `executors` for their types, after a `preparation` where it is to
-    execute all of them. A worker that is cancelled gives its present tasks back to other workers
-    (docs/design/tasks.md#rule-8)."""
+    """Executes the due tasks of one catalog, by `executors` for their types. Where it is to execute all of them, it
+    first fills the event feed, if it has `feeding`, and makes a `preparation`. A worker that is cancelled gives its
+    present tasks back to other workers (docs/design/tasks.md#rule-8)."""
 
     def __init__(
         self,
@@ -69,12 +72,14 @@ class Worker:
         submission: Submission,
         policies: TaskPolicies,
         preparation: Preparation | None = None,
+        feeding: Feeding | None = None,
     ) -> None:
         self._catalog = catalog
         self._runtime = catalog.runtime
         self._executors = executors
         self._submission = submission
         self._preparation = preparation
+        self._feeding = feeding
         self._policies = policies
         self._left = LeftToOthers(catalog.runtime)
         self._slots = asyncio.Semaphore(TASKS_AT_ONCE)
@@ -99,10 +104,16 @@ class Worker:
         Returns how many executions it made. Raises `StoreError` if the hints can't be listed; errors of one task are
         only logged."""
         executed = 0
+        await self.feed()
         await self._prepare()
         while (now := await self.run_due(lambda: False)) > 0:
             executed += now
         return executed
+
+    async def feed(self) -> None:
+        """Enters changes into the catalog's event feed, if this worker is to; at best effort."""
+        if self._feeding is not None:
+            await self._feeding(self.stats.feed)
 
     async def _prepare(self) -> None:
         """Makes the tasks that this worker makes by itself, if it has a `preparation`. A failure is only logged."""

@@ -256,6 +256,35 @@ OF_EXPIRIES = (
 )
 """Metrics of what a worker expired over a period."""
 
+OF_FEED = (
+    Metric(
+        "Records that entered the event feed",
+        "EventsNumbered",
+        CloudWatch("Count"),
+        Series("arco_events_numbered_total", "counter"),
+    ),
+    Metric(
+        "Records of the event feed before which changes may be missing, because what recorded them was lost",
+        "EventGaps",
+        CloudWatch("Count"),
+        Series("arco_event_gaps_total", "counter"),
+    ),
+    Metric(
+        "Runs of the sequencer that ended with an error, and tables or views whose commits could not be read",
+        "EventsFailed",
+        CloudWatch("Count"),
+        Series("arco_events_failed_total", "counter"),
+    ),
+    Metric(
+        "Age of the oldest change that entered the event feed",
+        "EventsLag",
+        CloudWatch("Seconds"),
+        Series("arco_events_lag_seconds", "gauge", across="latest"),
+    ),
+)
+"""Metrics of what a worker entered into the event feed over a period. The lag is that between a change and its number,
+by the clocks of two machines; 0 where nothing changed."""
+
 OF_STORE = ("store",)
 """The label of the metrics of a job, since one machine may run the jobs of several stores."""
 

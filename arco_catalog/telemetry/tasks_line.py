@@ -36,6 +36,10 @@ def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str |
         "ExpiredFiles": stats.expiries.files,
         "ExpiriesHeldBack": stats.expiries.held_back,
         "ExpiriesFailed": stats.expiries.failed,
+        "EventsNumbered": stats.feed.records,
+        "EventGaps": stats.feed.gaps,
+        "EventsFailed": stats.feed.failed + stats.feed.errors,
+        "EventsLag": stats.feed.lag_ms // 1000,
         "given_back": stats.given_back,
         "stopped": stats.stopped,
     }
@@ -44,7 +48,8 @@ def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str |
 
 class TaskLines:
     """Writes the log lines of a server that polls for tasks. A catalog has a line after each poll in which a task was
-    executed, and otherwise one for all polls within `QUIET_MS`. Without `write` no line is written."""
+    executed or events were numbered, and otherwise one for all polls within `QUIET_MS`. Without `write` no line is
+    written."""
 
     def __init__(self, write: Write | None, namespace: str | None, now_ms: Callable[[], int]) -> None:
         self._write = write
@@ -54,12 +59,12 @@ class TaskLines:
 
     def tell(self, warehouse: str, stats: WorkStats) -> None:
         """Adds the statistics of one poll for the tasks of a catalog to the sums since the last line of that catalog.
-        Writes a line with the sums, and starts new ones, if a task was executed or `QUIET_MS` have passed since that
-        line. Writes nothing without `write`."""
+        Writes a line with the sums, and starts new ones, if a task was executed, events were numbered, or `QUIET_MS`
+        have passed since that line. Writes nothing without `write`."""
         now_ms = self._now_ms()
         written_ms, total = self._since.setdefault(warehouse, (now_ms, WorkStats()))
         total.add(stats)
-        if self._write is None or not (total.executed or now_ms - written_ms >= QUIET_MS):
+        if self._write is None or not (total.executed or total.feed.records or now_ms - written_ms >= QUIET_MS):
             return
         self._since[warehouse] = now_ms, WorkStats()
         self._write(tasks_line(warehouse, total, at_ms=now_ms, namespace=self._namespace))

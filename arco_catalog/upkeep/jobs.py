@@ -71,6 +71,8 @@ class Workplace:
     delegate: Delegate | None = None
     """The delegation service that purges for these catalogs, if there is one."""
     report_collection: ReportCollection = _ignore
+    feeds: bool = False
+    """Whether work on tasks also fills the event feeds of these catalogs."""
     margin_ms: int = MARGIN_MS
     """The part of the request's time that is left to release leases."""
 
@@ -145,7 +147,13 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
     task, total = message.optional("task", STRING), WorkStats()
     end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(
-        workplace.inventory.catalogs, workplace.runtime, end_ms, workplace.policies, task, delegate=workplace.delegate
+        workplace.inventory.catalogs,
+        workplace.runtime,
+        end_ms,
+        workplace.policies,
+        task,
+        delegate=workplace.delegate,
+        feeds=workplace.feeds,
     )
     async with aclosing(worked):
         async for catalog, stats in worked:

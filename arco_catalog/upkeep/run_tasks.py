@@ -25,15 +25,17 @@ async def run_tasks(
     task: str | None = None,
     *,
     delegate: Delegate | None = None,
+    feeds: bool = False,
 ) -> AsyncGenerator[tuple[DeployedCatalog, WorkStats], None]:
     """Executes the due tasks of each catalog, or the one `task`, and yields the counts of each. Every catalog has an
-    equal share of the time that is left until `end_ms`; then the leases of running tasks are released. A catalog that
+    equal share of the time that is left until `end_ms`; then the leases of running tasks are released. With `feeds`,
+    and without `task`, it first fills the event feed of each catalog. A catalog that
     can't be opened or read counts as an error, and does not stop the others."""
     for place, catalog in enumerate(catalogs):
         share_ms = (end_ms - runtime.now_ms()) // (len(catalogs) - place)
         stats = WorkStats()
         try:
-            worker = task_worker(catalog.open(), policies, delegate=delegate)
+            worker = task_worker(catalog.open(), policies, delegate=delegate, feeds=feeds)
             stats = worker.stats
             async with asyncio.timeout(max(0, share_ms) / 1000) as timeout:
                 await (worker.run_until_idle() if task is None else worker.run_task(task))

@@ -25,8 +25,8 @@ from arco_catalog.state.fields import objects, optional_text, text
 from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.feed.sequencer import Sequencer
-from arco_catalog.upkeep.feed.stats import FeedStats
 from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import StoreError, Version
 from tests.simulation.clients import EAGER, build_from_nothing

@@ -25,9 +25,9 @@ from arco_catalog.state.listing import list_pages
 from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import committed
+from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.feed.commit_chain import NewCommits, new_commits, next_commits
 from arco_catalog.upkeep.feed.registry_chain import NOWHERE, new_operations, position_of
-from arco_catalog.upkeep.feed.stats import FeedStats
 from storage_backends import Applied
 
 AT_ONCE = 16

@@ -37,11 +37,12 @@ def task_worker(
     *,
     delegate: Delegate | None = None,
     anti_join: AntiJoin | None = None,
+    feeds: bool = False,
 ) -> Worker:
     """Makes a worker of this process for the tasks of a catalog. It hands purges over to the service of `delegate`, as
     far as they may be, or executes them by `anti_join`; with neither, it purges by itself. It expires snapshots where a
-    policy requires it, and leaves maintenance tasks to the pipeline. `policies` has the leases and retries; None for
-    the default ones."""
+    policy requires it, and leaves maintenance tasks to the pipeline. With `feeds` it also fills the catalog's event
+    feed. `policies` has the leases and retries; None for the default ones."""
     executors: Mapping[str, Executor] = {
         TABLE_PURGE: PurgeExecutor(delegate, anti_join),
         TABLE_MAINTENANCE: LeftToThePipeline(),
@@ -49,7 +50,12 @@ def task_worker(
         EXPIRY_SWEEP: SweepExecutor(),
     }
     sweeps = Sweeps(catalog.runtime)
-    return Worker(catalog, executors, submitted_purge, policies or TaskPolicies(), sweeps.submit_due)
+    feeding = None
+    if feeds:
+        from arco_catalog.upkeep.feed.work import FeedWork
+
+        feeding = FeedWork(catalog)
+    return Worker(catalog, executors, submitted_purge, policies or TaskPolicies(), sweeps.submit_due, feeding)
 
 
 def delegate_from_env(environment: Mapping[str, str], runtime: Runtime) -> Delegate | None:

@@ -7,8 +7,8 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.feed import newest_token, read_feed
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.state.feed import FeedRecord
+from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.feed.sequencer import Sequencer
-from arco_catalog.upkeep.feed.stats import FeedStats
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import ScriptedStore
 from tools.support.catalog_fixture import NS, CatalogFixture

@@ -1,0 +1,43 @@
+"""The counts of a sequencer of the event feed, for metrics and logs."""
+
+from dataclasses import field
+
+from storage_backends.lazy_dataclass import dataclass
+
+MAX_REASONS = 20
+"""The number of reasons for failures that are kept; all are counted."""
+
+
+@dataclass(slots=True)
+class FeedStats:
+    """The counts of steps of a sequencer: `records` that it numbered, `segments` that it made, `lost_segments` that
+    another sequencer made first, `gaps` among the records, tables or views that could not be read (`failed`), and runs
+    that ended with an error (`errors`). `lag_ms` is how old the oldest change was that entered, by the wall clock; 0 if
+    none did. `is_end` is whether the last step entered all that it found."""
+
+    records: int = 0
+    segments: int = 0
+    lost_segments: int = 0
+    gaps: int = 0
+    failed: int = 0
+    errors: int = 0
+    lag_ms: int = 0
+    is_end: bool = False
+    reasons: list[str] = field(default_factory=list)
+
+    def fails(self, reason: str) -> None:
+        """Counts a table or view that could not be read."""
+        self.failed += 1
+        if len(self.reasons) < MAX_REASONS:
+            self.reasons.append(reason)
+
+    def add(self, other: "FeedStats") -> None:
+        """Adds the counts of another run to these. `lag_ms` becomes the longer of both, `is_end` that of the other."""
+        self.records += other.records
+        self.segments += other.segments
+        self.lost_segments += other.lost_segments
+        self.gaps += other.gaps
+        self.failed += other.failed
+        self.errors += other.errors
+        self.lag_ms = max(self.lag_ms, other.lag_ms)
+        self.is_end = other.is_end

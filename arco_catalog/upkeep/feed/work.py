@@ -1,0 +1,41 @@
+"""Runs the sequencer of the event feed in the worker of a catalog (docs/design/events.md)."""
+
+import asyncio
+import logging
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.tasks.execution import task_session
+from arco_catalog.tasks.feed_stats import FeedStats
+from arco_catalog.upkeep.feed.sequencer import Sequencer
+from storage_backends import StoreError
+
+_LOG = logging.getLogger(__name__)
+
+RUN_MS = 10 * 60_000
+"""The longest time of one run; the next one goes on."""
+
+
+class FeedWork:
+    """Enters the changes of a catalog into its event feed, whenever its worker looks for tasks. One run goes on at a
+    time; what another process enters meanwhile is not entered again."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._sequencer = Sequencer()
+        self._running = asyncio.Lock()
+
+    async def __call__(self, stats: FeedStats) -> None:
+        """Makes steps until all changes are in the feed, and counts them. An error is logged and counted: the next run
+        goes on from what is stored."""
+        if self._running.locked():
+            return
+        async with self._running:
+            session = task_session(self._catalog, "events", self._catalog.runtime.now_ms() + RUN_MS)
+            try:
+                await self._sequencer.run(session, stats)
+            except (StoreError, CatalogError) as error:
+                stats.errors += 1
+                _LOG.warning("changes could not enter the event feed, and the next run enters them: %s", error)
+        for reason in stats.reasons:
+            _LOG.warning("commits could not enter the event feed, and the next run tries it again: %s", reason)
