@@ -151,8 +151,11 @@ def position_after(records: Sequence[FeedRecord], before: RegistryPosition) -> R
     """Returns the position in the registry's history after these records, which follow one at the position `before`."""
     for record in reversed(records):
         if record.kind == "operation" or record.entity is None:
-            details = record.details
-            return RegistryPosition(
-                optional_text(details, "commit"), integer(details, "sequence"), integer(details, "place")
+            position = RegistryPosition(
+                optional_text(record.details, "commit"),
+                integer(record.details, "sequence"),
+                integer(record.details, "place"),
+                record.kind == "restored",
             )
+            return before if position.is_at(before) else position
     return before

@@ -87,11 +87,17 @@ class FeedRecord:
 @dataclass(frozen=True, slots=True)
 class RegistryPosition:
     """Up to where the operations of the registry are in the feed: all those of the commits before the commit with this
-    id and sequence number, and the first `operations` ones of it. Before the first commit, the id is None."""
+    id and sequence number, and the first `operations` ones of it. Before the first commit, the id is None.
+    `is_restored` is whether a restore set the registry back there, so that later operations may have entered before."""
 
     commit: str | None
     sequence: int
     operations: int
+    is_restored: bool = False
+
+    def is_at(self, other: "RegistryPosition") -> bool:
+        """Whether this is the same place in the history as another one."""
+        return (self.commit, self.sequence, self.operations) == (other.commit, other.sequence, other.operations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,7 @@ class FeedSegment:
                 "commit": self.registry.commit,
                 "sequence": self.registry.sequence,
                 "operations": self.registry.operations,
+                "restored": self.registry.is_restored,
             },
             "begun": self.begun,
             "entered_ms": self.entered_ms,
@@ -150,7 +157,10 @@ class FeedSegment:
             integer(document, "previous_first") if first > FIRST_NUMBER else None,
             first,
             RegistryPosition(
-                optional_text(registry, "commit"), integer(registry, "sequence"), integer(registry, "operations")
+                optional_text(registry, "commit"),
+                integer(registry, "sequence"),
+                integer(registry, "operations"),
+                registry.get("restored") is True,
             ),
             document.get("begun") is True,
             integer(document, "entered_ms"),

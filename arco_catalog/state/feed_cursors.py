@@ -32,13 +32,15 @@ _LAYS_NAMES = "lay-names"
 
 @dataclass(frozen=True, slots=True)
 class FeedCursor:
-    """How far a table or view has entered: up to `file`, None if nothing has. `version` is that of the pointer at which
+    """How far a table or view has entered: up to `file`, None if nothing has. `is_restored` is whether a restore set it
+    back there, so that later commits of its chain may have entered before. `version` is that of the pointer at which
     all of its chain had entered, empty if it is not known. `transaction` is the one that may create the table, until
     something has entered; None if the table or view exists for certain."""
 
     file: MetadataFile | None = None
     version: str = ""
     transaction: str | None = None
+    is_restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def entities_of(record: FeedRecord) -> Iterator[str]:
 def after(record: FeedRecord, entity: str, known: FeedCursor | None) -> FeedCursor:
     """Returns the cursor of a table or view after a record that moves it."""
     if record.kind != "operation":
-        return FeedCursor(record.file)
+        return FeedCursor(record.file, is_restored=record.kind == "restored")
     if known is not None and (known.file is not None or known.transaction is None):
         return known
     laid = record.details.get("kind") == _LAYS_NAMES
@@ -206,6 +208,8 @@ def _to_json(cursor: FeedCursor) -> JsonObject:
     stored: JsonObject = {"version": cursor.version}
     if cursor.file is not None:
         stored |= {"metadata_location": cursor.file.location, "metadata_ms": cursor.file.ms}
+    if cursor.is_restored:
+        stored["restored"] = True
     return stored if cursor.transaction is None else {**stored, "transaction": cursor.transaction}
 
 
@@ -214,4 +218,6 @@ def _parsed(stored: JsonObject) -> FeedCursor:
     file = None
     if "metadata_location" in stored:
         file = MetadataFile(text(stored, "metadata_location"), integer(stored, "metadata_ms"))
-    return FeedCursor(file, text(stored, "version"), optional_text(stored, "transaction"))
+    return FeedCursor(
+        file, text(stored, "version"), optional_text(stored, "transaction"), stored.get("restored") is True
+    )

@@ -42,8 +42,8 @@ class Cursor(NamedTuple):
 
 
 class Sequencer(NamedTuple):
-    """One sequencer: its next step, how often it still begins one, what it remembers, and what it has read in this step:
-    HEAD's operations, pointers, and the decision. `due` is what had happened when the step began."""
+    """One sequencer: its next step, how often it still begins one, what it remembers, and what it has read in this
+    step: HEAD's operations, pointers, and the decision. `due` is what had happened when the step began."""
 
     step: str = "idle"
     runs: int = 1

@@ -3,13 +3,15 @@ drawn from the seed. The feed is held against what the store held in each instan
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
+import pytest
+
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
@@ -19,6 +21,7 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state import feed_cursors
 from arco_catalog.state.entries import has_pointer
 from arco_catalog.state.feed import FeedRecord
 from arco_catalog.state.fields import objects, optional_text, text
@@ -26,10 +29,13 @@ from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.tasks.feed_stats import FeedStats
+from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.feed.sequencer import Sequencer
 from arco_catalog.upkeep.reconcile import reconcile
-from storage_backends import StoreError, Version
+from storage_backends import ANY, StoreError, Version
+from tests.simulation.bucket import Stored
 from tests.simulation.clients import EAGER, build_from_nothing
+from tests.simulation.collecting import RETENTION, SETTINGS
 from tests.simulation.explore import Scenario
 from tests.simulation.history import Event
 from tests.simulation.world import DIED, Process, World
@@ -38,11 +44,13 @@ from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import schema, set_property
 
 PATHS = Paths("wh")
+_BASE = "base_metadata_location"
 TRANSACTIONS = PATHS.transaction("").removesuffix(".json")
 TABLES = ("a", "b", "c")
 NAMES = (*TABLES, "d", "e")
 CHANGES = 6
 """What each writer does."""
+COLLECTING = replace(SETTINGS, retention=replace(RETENTION, receipts_ms=60_000))
 WEEK_S = 7 * 24 * 3_600.0
 
 
@@ -59,6 +67,17 @@ class Truth:
     """Files that were current when a table was dropped: the entity, the location, and the id of the drop."""
     named: set[str] = field(default_factory=set)
     _head: str | None = None
+    _heads: dict[str, tuple[str | None, int, list[str]]] = field(default_factory=dict)
+    """By ids of HEADs their parents, sequence numbers and operations."""
+
+    def chain(self) -> list[tuple[int, str]]:
+        """The operations in the history of the present HEAD."""
+        found: list[tuple[int, str]] = []
+        at = self._head
+        while at is not None and at in self._heads:
+            at, sequence, operations = self._heads[at]
+            found += [(sequence, name) for name in operations]
+        return found
 
     def see(self, event: Event) -> None:
         """One applied write or delete."""
@@ -74,12 +93,18 @@ class Truth:
         if head.id == self._head:
             return
         self._head = head.id
-        for operation in objects(head.document, "operations"):
+        assert head.id is not None
+        operations = objects(head.document, "operations")
+        self._heads[head.id] = (
+            optional_text(head.document, "parent"),
+            head.sequence,
+            [text(each, "id") for each in operations],
+        )
+        for operation in operations:
             self.operations.append((head.sequence, text(operation, "id")))
             if operation.get("kind") == "drop-table":
                 entity = text(operation, "entity")
                 self.before_drops.append((entity, self.files[entity][-1], text(operation, "id")))
-        self.named = set()
         for key, entry in head.index.edits.items():
             if entry is not None and key.startswith(("relation\n", "tombstone\n")) and has_pointer(entry):
                 transaction = optional_text(entry, "transaction")
@@ -124,8 +149,11 @@ class FeedClients:
         self.truth = Truth(world)
         self.read: dict[str, list[FeedRecord]] = {}
         """What consumers got, by their names."""
+        self.tokens: dict[str, str | None] = {}
         self.got: Counter[str] = Counter()
         self.writing = True
+        self.slowness = 1.0
+        """How many times longer than usual sequencers and consumers pause."""
         self._settings = settings
         self._fixtures: dict[str, CatalogFixture] = {}
         self._numbers = count(1)
@@ -156,14 +184,14 @@ class FeedClients:
 
     # Writers
 
-    async def write(self, name: str, changes: int = CHANGES) -> None:
+    async def write(self, name: str, changes: int, pause_s: float) -> None:
         """One writer's changes, one after the other. Whatever comes of them is right here."""
         for _ in range(changes):
             process = self.world.process(name, self._skew(name))
             with suppress(CatalogError, StoreError):
                 if await process.run(self._change(self.fixture(process))) is DIED:
                     name += "+"
-            await self.world.runtime.sleep(2 * self.random())
+            await self.world.runtime.sleep(pause_s * self.random())
 
     def _skew(self, name: str) -> int | None:
         """Some machines are hours off."""
@@ -195,6 +223,53 @@ class FeedClients:
         else:
             await drop_namespace(fixture.session({}, path=path), (f"n{number % 3}",))
 
+    async def writers(self, number: int, changes: int = CHANGES, pause_s: float = 2.0, name: str = "w") -> None:
+        """So many writers at once."""
+        async with asyncio.TaskGroup() as group:
+            for each in range(1, number + 1):
+                group.create_task(self.write(f"{name}{each}", changes, pause_s))
+
+    async def restore(self, before: Mapping[str, Stored]) -> None:
+        """Sets HEAD, or the pointer of a table, back to what it was, by a write of an operator."""
+        fixture = self.fixture(self.world.process("operator", skew_ms=0))
+        if self.random() < 0.4:
+            await fixture.store.put(PATHS.manifest, before[PATHS.manifest].body, ANY)
+            return
+        for key in self.draw(sorted(key for key in before if key.startswith(PATHS.pointers)), 1):
+            old = Pointer.parse(before[key].body, Version("old"), key)
+            now = self.world.peek(key)
+            assert now is not None
+            sequence = Pointer.parse(now, Version("now"), key).sequence + 2_000
+            made = {name: value for name, value in old.document.items() if name != "intent"}
+            body = dumps({**made, "id": fixture.runtime.ulid(), "sequence": sequence}, sort_keys=True)
+            await fixture.store.put(key, body, ANY)
+
+    async def collect(self, name: str) -> None:
+        """Collects again and again, until the writers have ended."""
+        for _ in range(4):
+            await self.world.runtime.sleep(80 * self.random())
+            process = self.world.process(name)
+            session = self.fixture(process).session(deadline_ms=12_000)
+            with suppress(CatalogError, StoreError):
+                if await process.run(collect(session, delete=True)) is DIED:
+                    name += "+"
+
+    async def all(self, *writing: Coroutine[None, None, None]) -> None:
+        """Lets two sequencers and two consumers work until the writers have ended."""
+
+        async def write() -> None:
+            async with asyncio.TaskGroup() as group:
+                for each in writing:
+                    group.create_task(each)
+            self.writing = False
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write())
+            for name in ("s1", "s2"):
+                group.create_task(self.sequence(name))
+            for name in ("c1", "c2"):
+                group.create_task(self.consume(name))
+
     # Sequencers and consumers
 
     async def sequence(self, name: str) -> None:
@@ -210,56 +285,98 @@ class FeedClients:
                 self.got["lost segments"] += stats.lost_segments
             if self.random() < 0.2:
                 sequencer = Sequencer()
-            await self.world.runtime.sleep(3 * self.random())
+            await self.world.runtime.sleep(3 * self.slowness * self.random())
 
     async def consume(self, name: str) -> None:
         """A consumer, who remembers what it got and its token."""
-        got, token = self.read.setdefault(name, []), None
+        got, who = self.read.setdefault(name, []), name
+        self.tokens[who] = None
         while self.writing:
             process = self.world.process(name)
             limit = 1 + int(5 * self.random())
             with suppress(NoSuchFeed, StoreError):
-                page = await process.run(read_feed(self.fixture(process).session().state, token, limit))
+                state = self.fixture(process).session().state
+                page = await process.run(read_feed(state, self.tokens[who], limit))
                 if page is DIED:
                     name += "+"
                 else:
                     got += page.records
-                    token = page.token
-            await self.world.runtime.sleep(1.5 * self.random())
+                    self.tokens[who] = page.token
+            await self.world.runtime.sleep(1.5 * self.slowness * self.random())
 
     # Judgement
 
-    async def end(self, *, exact: bool = True) -> None:
-        """Lets everything land, lets a week pass, reconciles, enters the rest, and judges the feed."""
+    async def end(self, *, collected: bool = False, restored: bool = False) -> None:
+        """Lets everything land, lets a week pass unless receipts are `collected`, reconciles, enters the rest, and
+        judges the feed: all of it, or where the first part is collected, what the first consumer got."""
         self.writing = False
         await self.world.settle()
-        process = self.world.process("last", skew_ms=0)
-        fixture = self.fixture(process)
-        await self.world.runtime.sleep(WEEK_S)
+        fixture = self.fixture(self.world.process("last", skew_ms=0))
+        if not collected:
+            await self.world.runtime.sleep(WEEK_S)
         await reconcile(fixture.session(deadline_ms=600_000))
         stats = FeedStats()
         await Sequencer().run(fixture.session(deadline_ms=600_000), stats)
         assert stats.is_end, "the last run did not reach the end"
         assert stats.failed == 0, stats.reasons
-        page = await read_feed(fixture.session().state, None, 100_000)
-        assert page.is_end
-        self.judge(page.records, exact=exact)
+        state = fixture.session(deadline_ms=600_000).state
+        for name, token in self.tokens.items():
+            page = await read_feed(state, token, 100_000)
+            assert page.is_end
+            self.read[name] += page.records
+        records = self.read["c1"]
+        kept = (await read_feed(state, None, 100_000)).records
+        assert collected or len(kept) == len(records)
         for name, got in self.read.items():
-            assert got == page.records[: len(got)], f"{name} got something else than the feed has"
-        self.got["records"] += len(page.records)
+            assert got == records, f"{name} got something else than c1"
+        assert kept == records[-len(kept) :], "the feed has something else than consumers got"
+        self.got["records"] += len(records)
+        self.got["collected"] += len(records) - len(kept)
         again = FeedStats()
         await Sequencer().run(fixture.another().session(deadline_ms=600_000), again)
         assert again.records == 0, "another run entered something"
+        self.judge_numbers(records)
+        if restored:
+            self.judge_restored(records)
+        else:
+            self.judge(records, collected=collected)
 
-    def judge(self, records: Sequence[FeedRecord], *, exact: bool) -> None:
-        """The feed has each change once, after its predecessor."""
+    def judge_numbers(self, records: Sequence[FeedRecord]) -> None:
+        """There is nothing twice, and no gap."""
         assert [record.number for record in records] == [*range(1, len(records) + 1)]
         assert not [record for record in records if record.kind == "gap"], "there is a gap"
         ids = [record.id for record in records if record.id]
         assert len(ids) == len({*ids}), "a change entered twice"
+
+    def judge_restored(self, records: Sequence[FeedRecord]) -> None:
+        """Each change happened, and follows the one before it or a record of a restore; and all that is in the chains
+        of the present state entered."""
+        entered = {record.id for record in records if record.kind == "operation"}
+        assert entered <= {name for _, name in self.truth.operations}
+        begun = next(record for record in records if record.kind == "begin" and record.entity is None)
+        start = begun.details["sequence"]
+        assert isinstance(start, int)
+        missing = {name for sequence, name in self.truth.chain() if sequence > start} - entered
+        assert not missing, f"{missing} are in the registry's history, and not in the feed"
+        last: dict[str, str] = {}
+        for record in records:
+            if record.entity is not None and record.file is not None:
+                if record.kind == "commit":
+                    before = record.details.get("previous_metadata_location", record.details.get(_BASE))
+                    assert before == last.get(record.entity), f"{record} does not follow {last.get(record.entity)}"
+                last[record.entity] = record.file.location
+        files = {record.file.location for record in records if record.file is not None}
+        for entity, location in last.items():
+            assert location == self.truth.files[entity][-1], f"{entity} ends with {location}"
+        assert files <= {file for of_entity in self.truth.files.values() for file in of_entity}
+        self.got["restored"] += sum(record.kind == "restored" for record in records)
+
+    def judge(self, records: Sequence[FeedRecord], *, collected: bool) -> None:
+        """The feed has each change, after its predecessor."""
         self._judge_registry(records)
         self._judge_files(records)
-        self._judge_receipts(records)
+        if not collected:
+            self._judge_receipts(records)
         self._judge_drops(records)
 
     def _judge_registry(self, records: Sequence[FeedRecord]) -> None:
@@ -323,34 +440,59 @@ def _creates(record: FeedRecord, entity: str) -> bool:
 
 async def a_feed_beside_drawn_changes(world: World) -> None:
     """Three writers, two sequencers and two consumers."""
-    await _run(world, writers=3)
+    clients = FeedClients(world)
+    await clients.set_up()
+    await clients.all(clients.writers(3))
+    await clients.end()
+    COUNTED.update(clients.got)
 
 
 async def a_feed_beside_proposals(world: World) -> None:
     """The same in a registry in which processes commit each other's changes, with commit objects of edits."""
-    await _run(world, writers=3, proposals=True)
-
-
-async def _run(world: World, writers: int, *, proposals: bool = False) -> None:
     clients = FeedClients(world)
-    await clients.set_up(proposals=proposals)
-
-    async def write() -> None:
-        async with asyncio.TaskGroup() as group:
-            for number in range(1, writers + 1):
-                group.create_task(clients.write(f"w{number}"))
-        clients.writing = False
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(write())
-        for name in ("s1", "s2"):
-            group.create_task(clients.sequence(name))
-        for name in ("c1", "c2"):
-            group.create_task(clients.consume(name))
+    await clients.set_up(proposals=True)
+    await clients.all(clients.writers(3))
     await clients.end()
+    COUNTED.update(clients.got)
+
+
+async def a_feed_beside_collections(world: World) -> None:
+    """Receipts, registry commits and segments are collected after a minute; everybody is faster than that."""
+    clients = FeedClients(world, COLLECTING)
+    clients.slowness = 6.0
+    await clients.set_up()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feed_cursors, "MAX_BEHIND", 4)
+        await clients.all(clients.writers(3, changes=9, pause_s=30.0), clients.collect("g1"))
+    await clients.end(collected=True)
+    COUNTED.update(clients.got)
+
+
+async def a_feed_beside_restores(world: World) -> None:
+    """Nobody writes while an operator sets HEAD or a pointer back to what it was; sequencers go on."""
+    clients = FeedClients(world)
+    await clients.set_up()
+    await Sequencer().run(clients.fixture(world.process("setup")).session(), FeedStats())  # what is before is not in it
+
+    async def phases() -> None:
+        instants = [world.stored()]
+        for phase in range(5):
+            await clients.writers(2, changes=3, name=f"w{phase}-")
+            await world.settle()
+            await world.runtime.sleep(4 * world.runtime.random())
+            instants.append(world.stored())
+            await clients.restore(instants[int(len(instants) * world.runtime.random())])
+
+    await clients.all(phases())
+    await clients.end(restored=True)
     COUNTED.update(clients.got)
 
 
 COUNTED: Counter[str] = Counter()
 """What was counted in all runs of this process."""
-SCENARIOS: Sequence[Scenario] = (a_feed_beside_drawn_changes, a_feed_beside_proposals)
+SCENARIOS: Sequence[Scenario] = (
+    a_feed_beside_drawn_changes,
+    a_feed_beside_proposals,
+    a_feed_beside_collections,
+    a_feed_beside_restores,
+)

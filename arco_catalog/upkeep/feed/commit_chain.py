@@ -3,6 +3,7 @@ to the last file that has (docs/design/events.md#rule-3)."""
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
@@ -15,7 +16,7 @@ from arco_catalog.state.feed_cursors import FeedCursor
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer, list_logged_files
 from arco_catalog.state.transaction import committed
-from arco_catalog.upkeep.feed.past_segments import last_record
+from arco_catalog.upkeep.feed.past_segments import records_back
 from arco_catalog.upkeep.reconcile import is_named
 from storage_backends.lazy_dataclass import dataclass
 
@@ -53,8 +54,8 @@ async def new_commits(session: Session, entity: str, cursor: FeedCursor, tail: i
     walk = _Walk(session, pointer)
     files = await walk.back_to(None if cursor.file is None else cursor.file.location)
     first: list[FeedRecord] = []
-    if not walk.has_arrived:
-        first, files = await _continued(session, entity, files, tail)
+    if not walk.has_arrived or (cursor.is_restored and files):
+        first, files = await _continued(session, entity, files, tail, is_gap=not walk.has_arrived)
     return await next_commits(session, entity, files, version, first, walk.found)
 
 
@@ -93,20 +94,21 @@ async def read_receipt(session: Session, entity: str, file: MetadataFile) -> Jso
 
 
 async def _continued(
-    session: Session, entity: str, files: Sequence[MetadataFile], tail: int
+    session: Session, entity: str, files: Sequence[MetadataFile], tail: int, *, is_gap: bool
 ) -> tuple[list[FeedRecord], Sequence[MetadataFile]]:
-    """Returns the first records and the following files of an entity whose chain, `files`, does not lead to its cursor:
-    after the newest file of the chain that has entered, if one has; else after a gap."""
-    places = {file.location for file in files}
-
-    def is_in_chain(record: FeedRecord) -> bool:
-        return record.entity == entity and record.file is not None and record.file.location in places
-
-    found = await last_record(session, tail, is_in_chain)
-    if found is None or found.file is None:
-        return [gap_record(entity, files[0].ms if files else 0)], files
-    start = next(number for number, file in enumerate(files, 1) if file.location == found.file.location)
-    return [entity_record("restored", entity, found.file)], files[start:]
+    """Returns the first records and the following files of an entity that was restored: its chain, `files`, begins
+    anew after the newest file in it that has entered at any time. If none has, it goes on, after a gap if `is_gap`."""
+    places = {file.location: number for number, file in enumerate(files, 1)}
+    entered = 0
+    async with aclosing(records_back(session, tail)) as records:
+        async for record in records:
+            if record.entity == entity and record.file is not None:
+                entered = max(entered, places.get(record.file.location, 0))
+                if entered == len(files):
+                    break
+    if not entered:
+        return [gap_record(entity, files[0].ms if files else 0)] if is_gap else [], files
+    return [entity_record("restored", entity, files[entered - 1])], files[entered:]
 
 
 async def _is_created(session: Session, entity: str, transaction: str) -> bool | None:

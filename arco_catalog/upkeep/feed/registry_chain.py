@@ -3,6 +3,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import Literal
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
@@ -13,7 +14,7 @@ from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.feed import FeedRecord, RegistryPosition
 from arco_catalog.state.fields import objects
 from arco_catalog.state.registry import RegistryState
-from arco_catalog.upkeep.feed.past_segments import last_record
+from arco_catalog.upkeep.feed.past_segments import records_back
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_OPERATIONS = 1_000
@@ -43,13 +44,15 @@ async def new_operations(session: Session, head: RegistryState, position: Regist
     """Returns the operations after a position of the feed up to HEAD, the oldest ones if there are many. `tail` is the
     number of the first record of the last segment. Where HEAD's chain does not lead to the position, the first record
     is about that. Raises `StoreError`, and `InternalError` for a corrupt segment of the feed."""
-    if position == position_of(head):
+    if position.is_at(position_of(head)):
         return NewOperations([], True)
     chain = await _read_chain(session, head, position.sequence)
     records: list[FeedRecord] = []
-    if not chain.leads_to(position):
+    if position.is_restored or not chain.leads_to(position):
+        before = position
         kind, position, chain = await _start_again(session, head, tail)
-        records.append(registry_record(kind, position, head.at_ms))
+        if not position.is_at(before):
+            records.append(registry_record(kind, position, head.at_ms))
     newer = [sequence for sequence in sorted(chain.ids) if sequence >= max(position.sequence, 1)]
     read = 0
     for batch in batches(newer, AHEAD):
@@ -66,17 +69,19 @@ async def new_operations(session: Session, head: RegistryState, position: Regist
 async def _start_again(
     session: Session, head: RegistryState, tail: int
 ) -> tuple[Literal["restored", "gap"], RegistryPosition, "_Chain"]:
-    """Returns the last position in the feed that HEAD's chain leads to, and the chain from there; without one, that
+    """Returns the newest position of HEAD's chain that the feed has, and that chain; without one, the position
     before the oldest commit of the chain. The kind is that of the record about it."""
     chain = await _read_chain(session, head, 0)
-
-    def is_in_chain(record: FeedRecord) -> bool:
-        position = position_after([record], NOWHERE)
-        return position.commit is not None and chain.leads_to(position)
-
-    found = await last_record(session, tail, is_in_chain)
-    if found is not None:
-        return "restored", position_after([found], NOWHERE), chain
+    found = NOWHERE
+    async with aclosing(records_back(session, tail)) as records:
+        async for record in records:
+            position = position_after([record], NOWHERE)
+            if position.commit is not None and chain.leads_to(position):
+                found = max(found, position, key=lambda each: (each.sequence, each.operations))
+                if found.sequence == head.sequence:
+                    break
+    if found.commit is not None:
+        return "restored", found, chain
     oldest = min(chain.ids)
     return "gap", RegistryPosition(chain.ids[oldest], oldest, 0), chain
 

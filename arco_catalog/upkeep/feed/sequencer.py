@@ -157,7 +157,8 @@ class Sequencer:
         await self._append(session, feed, planned, stats)
         for entity, new in found.items():
             self._note(feed, entity, new)
-        return len(moved) <= MAX_ENTITIES and not feed.rest and len(planned) == _count(operations, found)
+        has_begun = feed.last is None or feed.last.begun
+        return has_begun and len(moved) <= MAX_ENTITIES and not feed.rest and len(planned) == _count(operations, found)
 
     async def _moved(self, session: Session, cursors: FeedCursors, created: Mapping[str, FeedCursor]) -> Sequence[str]:
         """Lists all pointers. Returns the tables and views of which commits may not have entered, those last that could
