@@ -152,6 +152,8 @@ class FeedClients:
         self.tokens: dict[str, str | None] = {}
         self.got: Counter[str] = Counter()
         self.writing = True
+        self.drawn = (0.0, 1.0)
+        """From which numbers changes are drawn."""
         self.slowness = 1.0
         """How many times longer than usual sequencers and consumers pause."""
         self._settings = settings
@@ -198,7 +200,8 @@ class FeedClients:
         return {"w1": 3 * 3_600_000, "w2": -5 * 3_600_000, "s2": 40 * 3_600_000}.get(name.rstrip("+"))
 
     async def _change(self, fixture: CatalogFixture) -> None:
-        number, drawn = next(self._numbers), self.random()
+        least, most = self.drawn
+        number, drawn = next(self._numbers), least + (most - least) * self.random()
         body: JsonObject = set_property("by", str(number))
         first, second, third = self.draw(NAMES, 3)
         path = f"/{number}"
@@ -488,6 +491,17 @@ async def a_feed_beside_restores(world: World) -> None:
     COUNTED.update(clients.got)
 
 
+async def a_feed_beside_transactions(world: World) -> None:
+    """Transactions over the same tables, whose writers may die before they settle; sequencers look all the time."""
+    clients = FeedClients(world)
+    clients.slowness = 0.1
+    clients.drawn = (0.4, 0.6)
+    await clients.set_up()
+    await clients.all(clients.writers(2, changes=3))
+    await clients.end()
+    COUNTED.update(clients.got)
+
+
 COUNTED: Counter[str] = Counter()
 """What was counted in all runs of this process."""
 SCENARIOS: Sequence[Scenario] = (
@@ -495,4 +509,5 @@ SCENARIOS: Sequence[Scenario] = (
     a_feed_beside_proposals,
     a_feed_beside_collections,
     a_feed_beside_restores,
+    a_feed_beside_transactions,
 )

@@ -1,0 +1,217 @@
+"""The event feed with one rule left out (docs/design/events.md): drawn programs must find each."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.feed import Chain, commit_record, merge
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state import receipt
+from arco_catalog.state.feed import FeedRecord, RegistryPosition
+from arco_catalog.state.feed_cursors import FeedCursor, FeedCursors
+from arco_catalog.state.listing import list_objects
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.tasks.feed_stats import FeedStats
+from arco_catalog.upkeep.feed import commit_chain, registry_chain, sequencer
+from arco_catalog.upkeep.feed.commit_chain import NewCommits
+from arco_catalog.upkeep.feed.registry_chain import NewOperations
+from arco_catalog.upkeep.feed.sequencer import Feed, Sequencer
+from storage_backends import ANY, Applied, Version
+
+
+def segments_that_replace_others(patch: pytest.MonkeyPatch) -> None:
+    """Rule 1."""
+    real = Sequencer._create
+
+    async def create(self: Sequencer, session: Session, feed: Feed, records: Sequence[FeedRecord], begun: bool) -> None:
+        async def swap(key: str, body: bytes, expected: Version | None) -> object:
+            outcome = await session.state.store.put(key, body, ANY)
+            return outcome if isinstance(outcome, Applied) else Applied(Version(""), 0)
+
+        patch.setattr(session.state, "swap", swap)
+        await real(self, session, feed, records, begun)
+
+    patch.setattr(Sequencer, "_create", create)
+
+
+async def _committed(session: Session, entity: str) -> list[tuple[MetadataFile, JsonObject]]:
+    """The committed receipts of an entity, by the times in their files."""
+    found: list[tuple[MetadataFile, JsonObject]] = []
+    async with aclosing(list_objects(session.state, session.state.paths.events)) as objects:
+        keys = [listed.key async for listed in objects if "/iceberg/committed/" in listed.key]
+    for key in keys:
+        body = await session.state.read(key)
+        if body is not None:
+            document = receipt.parse(body.body, key)
+            if document["entity"] == entity:
+                location, ms = document["metadata_location"], document["metadata_ms"]
+                assert isinstance(location, str)
+                assert isinstance(ms, int)
+                found.append((MetadataFile(location, ms), document))
+    return sorted(found, key=lambda each: each[0].ms)
+
+
+def a_cursor_by_time(patch: pytest.MonkeyPatch) -> None:
+    """Rule 2: receipts of a later time than the last one that entered."""
+
+    async def by_time(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits:
+        since = 0 if cursor.file is None else cursor.file.ms
+        later = [each for each in await _committed(session, entity) if each[0].ms > since]
+        records = [commit_record(entity, file, document) for file, document in later]
+        return NewCommits(Chain(entity, records))
+
+    patch.setattr(sequencer, "new_commits", by_time)
+
+
+def receipts_in_the_order_in_which_they_are_found(patch: pytest.MonkeyPatch) -> None:
+    """Rule 3: each receipt that has not entered, also one that is written a week late."""
+    entered: dict[int, set[str]] = {}
+
+    async def by_receipts(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits:
+        known = entered.setdefault(id(session.catalog), set())
+        new = [each for each in await _committed(session, entity) if each[0].location not in known]
+        records = []
+        for file, document in new:
+            known.add(file.location)
+            records.append(commit_record(entity, file, document))
+        return NewCommits(Chain(entity, records))
+
+    patch.setattr(sequencer, "new_commits", by_receipts)
+
+
+def operations_of_head_alone(patch: pytest.MonkeyPatch) -> None:
+    """Rule 4."""
+    real = registry_chain.new_operations
+
+    async def last(session: Session, head: RegistryState, position: RegistryPosition, tail: int) -> NewOperations:
+        found = await real(session, head, position, tail)
+        return NewOperations([each for each in found.records if each.details["sequence"] == head.sequence], True)
+
+    patch.setattr(sequencer, "new_operations", last)
+
+
+def a_head_after_the_pointers(patch: pytest.MonkeyPatch) -> None:
+    """Rule 5."""
+
+    async def enter(
+        self: Sequencer, session: Session, feed: Feed, operations: Sequence[FeedRecord], stats: FeedStats
+    ) -> bool:
+        created = sequencer._created(feed.cursors, operations)
+        found = {}
+        for entity in await self._moved(session, feed.cursors, created):
+            new = await self._commits(session, feed, entity, created.get(entity), stats)
+            if new is not None:
+                found[entity] = new
+        assert feed.last is not None
+        head = await session.state.head()
+        later = (await registry_chain.new_operations(session, head, feed.last.registry, feed.tail)).records
+        await self._append(session, feed, merge(later, [new.chain for new in found.values()]), stats)
+        for entity, new in found.items():
+            self._note(feed, entity, new)
+        return True
+
+    patch.setattr(Sequencer, "_enter", enter)
+
+
+def tables_of_transactions_that_may_abort(patch: pytest.MonkeyPatch) -> None:
+    """Rule 5."""
+
+    async def is_created(session: Session, entity: str, transaction: str) -> bool:
+        return True
+
+    patch.setattr(commit_chain, "_is_created", is_created)
+
+
+def tables_without_an_operation(patch: pytest.MonkeyPatch) -> None:
+    """Rule 5: each pointer that is listed belongs to a table."""
+    real = FeedCursors.get
+
+    def get(self: FeedCursors, entity: str) -> FeedCursor | None:
+        return real(self, entity) or FeedCursor()
+
+    patch.setattr(FeedCursors, "get", get)
+    patch.setattr(sequencer, "existing_entities", _existing_by(real))
+
+
+def _existing_by(get: object) -> object:
+    real = sequencer.existing_entities
+
+    async def existing(session: Session, head: RegistryState, cursors: FeedCursors) -> object:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FeedCursors, "get", get)
+            return await real(session, head, cursors)
+
+    return existing
+
+
+def intents_that_count_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Rule 6."""
+
+    async def resolve(state: object, pointer: Pointer) -> Pointer:
+        return pointer if pointer.intent is None else pointer.resolved(committed=True)
+
+    patch.setattr(commit_chain, "resolve_for_read", resolve)
+
+
+def cursors_before_their_segments(patch: pytest.MonkeyPatch) -> None:
+    """Rule 7."""
+    real = Sequencer._create
+
+    async def create(self: Sequencer, session: Session, feed: Feed, records: Sequence[FeedRecord], begun: bool) -> None:
+        for record in records:
+            if record.entity is not None and record.file is not None:
+                feed.cursors.set(record.entity, FeedCursor(record.file))
+        await feed.cursors.write(session.state)
+        await real(self, session, feed, records, begun)
+
+    patch.setattr(Sequencer, "_create", create)
+
+
+def a_beginning_by_a_later_head(patch: pytest.MonkeyPatch) -> None:
+    """Rule 9."""
+    real = sequencer.existing_entities
+
+    async def existing(session: Session, head: RegistryState, cursors: FeedCursors) -> object:
+        return await real(session, await session.state.head(), cursors)
+
+    patch.setattr(sequencer, "existing_entities", existing)
+
+
+def a_restore_that_enters_everything_again(patch: pytest.MonkeyPatch) -> None:
+    """Rule 10."""
+
+    async def all_again(
+        session: Session, entity: str, files: Sequence[MetadataFile], tail: int, *, is_gap: bool
+    ) -> tuple[list[FeedRecord], Sequence[MetadataFile]]:
+        return [], files
+
+    patch.setattr(commit_chain, "_continued", all_again)
+
+
+def a_restore_back_to_what_was_left(patch: pytest.MonkeyPatch) -> None:
+    """Rule 10: a chain that leads to the cursor is taken for new, also after a restore."""
+    real = commit_chain.new_commits
+
+    async def new(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits | None:
+        return await real(session, entity, FeedCursor(cursor.file, cursor.version, cursor.transaction), tail)
+
+    patch.setattr(sequencer, "new_commits", new)
+
+
+BUGS = (
+    segments_that_replace_others,
+    a_cursor_by_time,
+    receipts_in_the_order_in_which_they_are_found,
+    operations_of_head_alone,
+    a_head_after_the_pointers,
+    tables_of_transactions_that_may_abort,
+    tables_without_an_operation,
+    intents_that_count_at_once,
+    cursors_before_their_segments,
+    a_beginning_by_a_later_head,
+    a_restore_that_enters_everything_again,
+    a_restore_back_to_what_was_left,
+)
