@@ -89,11 +89,11 @@ def merge(operations: Sequence[FeedRecord], chains: Sequence[Chain]) -> list[Fee
     placed: list[tuple[int, int, str, int, FeedRecord]] = []
     end = min((dropped[chain.entity] for chain in chains if chain.has_more and chain.entity in dropped), default=None)
     for chain in chains:
-        least, most = created.get(chain.entity, 0), dropped.get(chain.entity, len(operations))
+        earliest, latest = created.get(chain.entity, 0), dropped.get(chain.entity, len(operations))
         ms = 0
         for number, record in enumerate(chain.records):
             ms = max(ms, record.at_ms)
-            slot = max(least, min(most, bisect_right(times, ms)))
+            slot = max(earliest, min(latest, bisect_right(times, ms)))
             placed.append((slot, ms, chain.entity, number, record))
     placed.sort(key=lambda each: each[:4])
     ordered: list[FeedRecord] = []

@@ -200,8 +200,8 @@ class FeedClients:
         return {"w1": 3 * 3_600_000, "w2": -5 * 3_600_000, "s2": 40 * 3_600_000}.get(name.rstrip("+"))
 
     async def _change(self, fixture: CatalogFixture) -> None:
-        least, most = self.drawn
-        number, drawn = next(self._numbers), least + (most - least) * self.random()
+        least, above = self.drawn
+        number, drawn = next(self._numbers), least + (above - least) * self.random()
         body: JsonObject = set_property("by", str(number))
         first, second, third = self.draw(NAMES, 3)
         path = f"/{number}"
@@ -451,7 +451,7 @@ async def a_feed_beside_drawn_changes(world: World) -> None:
 
 
 async def a_feed_beside_proposals(world: World) -> None:
-    """The same in a registry in which processes commit each other's changes, with commit objects of edits."""
+    """A registry in which processes commit each other's changes, with commit objects of edits."""
     clients = FeedClients(world)
     await clients.set_up(proposals=True)
     await clients.all(clients.writers(3))
@@ -472,7 +472,7 @@ async def a_feed_beside_collections(world: World) -> None:
 
 
 async def a_feed_beside_restores(world: World) -> None:
-    """Nobody writes while an operator sets HEAD or a pointer back to what it was; sequencers go on."""
+    """No client writes while an operator sets HEAD or a pointer back to what it was; sequencers go on."""
     clients = FeedClients(world)
     await clients.set_up()
     await Sequencer().run(clients.fixture(world.process("setup")).session(), FeedStats())  # what is before is not in it

@@ -18,7 +18,7 @@ from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.feed import commit_chain, registry_chain, sequencer
 from arco_catalog.upkeep.feed.commit_chain import NewCommits
 from arco_catalog.upkeep.feed.registry_chain import NewOperations
-from arco_catalog.upkeep.feed.sequencer import Feed, Sequencer
+from arco_catalog.upkeep.feed.sequencer import FeedEnd, Sequencer
 from storage_backends import ANY, Applied, Version
 
 
@@ -26,7 +26,9 @@ def segments_that_replace_others(patch: pytest.MonkeyPatch) -> None:
     """Rule 1."""
     real = Sequencer._create
 
-    async def create(self: Sequencer, session: Session, feed: Feed, records: Sequence[FeedRecord], begun: bool) -> None:
+    async def create(
+        self: Sequencer, session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool
+    ) -> None:
         async def swap(key: str, body: bytes, expected: Version | None) -> object:
             outcome = await session.state.store.put(key, body, ANY)
             return outcome if isinstance(outcome, Applied) else Applied(Version(""), 0)
@@ -97,7 +99,7 @@ def a_head_after_the_pointers(patch: pytest.MonkeyPatch) -> None:
     """Rule 5."""
 
     async def enter(
-        self: Sequencer, session: Session, feed: Feed, operations: Sequence[FeedRecord], stats: FeedStats
+        self: Sequencer, session: Session, feed: FeedEnd, operations: Sequence[FeedRecord], stats: FeedStats
     ) -> bool:
         created = sequencer._created(feed.cursors, operations)
         found = {}
@@ -160,7 +162,9 @@ def cursors_before_their_segments(patch: pytest.MonkeyPatch) -> None:
     """Rule 7."""
     real = Sequencer._create
 
-    async def create(self: Sequencer, session: Session, feed: Feed, records: Sequence[FeedRecord], begun: bool) -> None:
+    async def create(
+        self: Sequencer, session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool
+    ) -> None:
         for record in records:
             if record.entity is not None and record.file is not None:
                 feed.cursors.set(record.entity, FeedCursor(record.file))

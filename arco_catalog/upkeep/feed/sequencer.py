@@ -43,7 +43,7 @@ class LostSegment(Exception):
 
 
 @dataclass
-class Feed:
+class FeedEnd:
     """What a sequencer remembers of a feed: the cursors, which include all segments up to the last one. `rest` has, by
     entities, the files of long chains that enter next."""
 
@@ -74,7 +74,7 @@ class Sequencer:
     steps; a new one reads it from the store."""
 
     def __init__(self) -> None:
-        self._feed: Feed | None = None
+        self._feed: FeedEnd | None = None
         self._failed: frozenset[str] = frozenset()
 
     async def run(self, session: Session, stats: FeedStats) -> None:
@@ -115,7 +115,7 @@ class Sequencer:
         await feed.cursors.write(session.state)
         return is_end
 
-    async def _read(self, session: Session) -> Feed:
+    async def _read(self, session: Session) -> FeedEnd:
         """Returns the feed up to its last segment."""
         feed, self._feed = self._feed, None
         if feed is None:
@@ -131,7 +131,7 @@ class Sequencer:
         self._feed = feed
         return feed
 
-    async def _begin(self, session: Session, feed: Feed, head: RegistryState, stats: FeedStats) -> bool:
+    async def _begin(self, session: Session, feed: FeedEnd, head: RegistryState, stats: FeedStats) -> bool:
         """Enters the present file of each table and view of HEAD that has no cursor, with which the feed has begun.
         Returns False: the next step enters commits, or begins again if a transaction was undecided."""
         position = position_of(head) if feed.last is None else feed.last.registry
@@ -145,7 +145,7 @@ class Sequencer:
         feed.is_complete |= is_decided
         return False
 
-    async def _enter(self, session: Session, feed: Feed, operations: Sequence[FeedRecord], stats: FeedStats) -> bool:
+    async def _enter(self, session: Session, feed: FeedEnd, operations: Sequence[FeedRecord], stats: FeedStats) -> bool:
         """Enters the operations of the registry, and the commits of tables and views."""
         created = _created(feed.cursors, operations)
         moved = await self._moved(session, feed.cursors, created)
@@ -175,7 +175,7 @@ class Sequencer:
         return sorted(moved, key=lambda entity: (entity in self._failed, entity))
 
     async def _commits(
-        self, session: Session, feed: Feed, entity: str, created: FeedCursor | None, stats: FeedStats
+        self, session: Session, feed: FeedEnd, entity: str, created: FeedCursor | None, stats: FeedStats
     ) -> NewCommits | None:
         """Returns the commits of an entity that enter next; None if there are none, or none that can be read."""
         cursor = created or feed.cursors.get(entity)
@@ -191,7 +191,7 @@ class Sequencer:
         self._failed -= {entity}
         return new
 
-    def _note(self, feed: Feed, entity: str, new: NewCommits) -> None:
+    def _note(self, feed: FeedEnd, entity: str, new: NewCommits) -> None:
         """Notes what has entered of an entity, if all of it has."""
         cursor = feed.cursors.get(entity)
         files = [record.file for record in new.chain.records if record.file is not None]
@@ -206,7 +206,7 @@ class Sequencer:
     async def _append(
         self,
         session: Session,
-        feed: Feed,
+        feed: FeedEnd,
         records: Sequence[FeedRecord],
         stats: FeedStats,
         *,
@@ -230,7 +230,7 @@ class Sequencer:
             ages = [now_ms - record.at_ms for record in taken if record.kind in ("commit", "operation")]
             stats.lag_ms = max(stats.lag_ms, *ages, 0)
 
-    async def _create(self, session: Session, feed: Feed, records: Sequence[FeedRecord], is_begun: bool) -> None:
+    async def _create(self, session: Session, feed: FeedEnd, records: Sequence[FeedRecord], is_begun: bool) -> None:
         """Creates the next segment, which decides what has its numbers."""
         last = feed.last
         segment = FeedSegment(
@@ -252,7 +252,7 @@ class Sequencer:
         feed.add(segment)
 
 
-async def read_end(session: Session) -> Feed:
+async def read_end(session: Session) -> FeedEnd:
     """Reads the cursors, and the last segment that all of them include. Raises `InternalError` if the feed is damaged,
     and `StoreError`."""
     state = session.state
@@ -267,7 +267,7 @@ async def read_end(session: Session) -> Feed:
         raise InternalError(
             f"The segment {state.paths.feed_segment(first)} of the event feed is missing: restore it from a backup"
         )
-    feed = Feed(cursors, None, is_complete=not lost)
+    feed = FeedEnd(cursors, None, is_complete=not lost)
     if segment is not None:
         feed.add(segment)
     return feed

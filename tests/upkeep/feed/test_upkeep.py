@@ -81,7 +81,7 @@ async def test_segments_stay_that_a_stored_cursor_does_not_include(scenario: Fee
     assert await segments(scenario) == before
 
 
-async def test_a_feed_that_nobody_has_started_is_named(scenario: FeedScenario) -> None:
+async def test_a_feed_that_was_never_started_is_named(scenario: FeedScenario) -> None:
     another = FeedScenario()
     await another.fixture.namespace("db")
 
