@@ -177,7 +177,7 @@ def _loaded(fields: JsonObject, kind: str, state: TableState, delegated: Delegat
 
 
 class _Outcomes:
-    """The outcomes of items, in their order, as far as the host of the response can carry them."""
+    """The results of items, in their order, as far as the host of the response can carry them."""
 
     def __init__(self, context: RequestContext, items: Sequence[Item]) -> None:
         limit = answer_limit(context.options, context.headers)

@@ -33,7 +33,7 @@ class FeedPage:
 
 
 async def read_segment(state: State, first: int) -> FeedSegment | None:
-    """Reads the segment of the event feed whose first record has this number; None if it does not exist. Raises
+    """Reads the segment of the event feed that begins with this number; None if it does not exist. Raises
     `InternalError` if it is corrupt, and `StoreError`."""
     key = state.paths.feed_segment(first)
     found = await state.read(key)
@@ -41,13 +41,13 @@ async def read_segment(state: State, first: int) -> FeedSegment | None:
         return None
     segment = FeedSegment.parse(found.body, key)
     if segment.first != first:
-        raise InternalError(f"The segment {key} of the event feed is damaged: it begins with {segment.first}")
+        raise InternalError(f"The segment {key} of the event feed is corrupt: it begins with {segment.first}")
     return segment
 
 
 async def read_feed(state: State, token: str | None, limit: int) -> FeedPage:
     """Returns at most `limit` records of the event feed: those after the one of the `token`, or without a token the
-    oldest that are stored. Raises `BadRequest` for a token that is malformed, of a collected segment, or of another
+    oldest that are stored. Raises `BadRequest` for a token that is malformed, of a segment that is gone, or of another
     history of the catalog, `NoSuchFeed` if there is no feed, `InternalError`, and `StoreError`."""
     segment, number = await _start(state, token)
     records: list[FeedRecord] = []
@@ -118,8 +118,8 @@ def _token(segment: FeedSegment, number: int) -> str:
 
 
 def _expired(number: int) -> BadRequest:
-    """Returns the error for a token whose record the feed does not have any more."""
+    """Returns the error for a token of a record that the feed does not have any more."""
     return BadRequest(
-        f"The event feed no longer has record {number} of the continuation token: it was collected because of its age, "
+        f"The event feed no longer has record {number} of the continuation token: it was deleted because of its age, "
         "or the catalog was restored to an earlier state. Read the catalog as a whole, then continue without a token"
     )

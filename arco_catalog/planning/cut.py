@@ -43,7 +43,7 @@ def is_unmoved(entry: RelationEntry | None, before: Observation, now: Observatio
 
 
 def _is_same_outcome(transaction: str, before: Observation, now: Observation) -> bool:
-    """Whether both collections read the same decision. An undecided transaction is as one that was aborted. A decision
+    """Whether both collections read the same decision. An undecided transaction is as an abort. A decision
     that was gone in both, while the intent was still there when it was read again, was an abort
     (docs/design/transaction.md#rule-7)."""
     read = transaction in before.outcomes and transaction in now.outcomes

@@ -83,8 +83,8 @@ class Chain:
 def merge(operations: Sequence[FeedRecord], chains: Sequence[Chain]) -> list[FeedRecord]:
     """Returns records in the order in which they enter: operations in the given order, which is that of the registry,
     and each chain in its own. A commit comes after the operation that creates its table, and before the one that drops
-    it, unless that is undone among these operations. Where no chain decides, recorded times do. Ends before the drop of
-    a table that has further commits."""
+    it, unless one of these operations undoes that. Where no chain orders two records, their times do. Ends before
+    the drop of a table that has further commits."""
     times, created, dropped = _operation_times(operations), _creations(operations), _drops(operations)
     placed: list[tuple[int, int, str, int, FeedRecord]] = []
     end = min((dropped[chain.entity] for chain in chains if chain.has_more and chain.entity in dropped), default=None)

@@ -157,7 +157,7 @@ def edge_matches(
 
 
 def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commits: Sequence[Commit]) -> Sequence[Match]:
-    """Returns the commits by which a run wrote an output: the one with the snapshot that the event names; or else those
+    """Returns the commits of a run to an output: the one with the snapshot that the event names; or else those
     with receipts that name the run; or else the only one that the event's sender made during the run, if the start is
     known. Commits before the start do not count: after a statement that wrote nothing, engines name the snapshot that
     was current before."""

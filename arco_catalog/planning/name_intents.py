@@ -1,6 +1,6 @@
 """Intents on names, which a transaction places and its decision settles (docs/design/transaction.md): the entry of a
 table that a transaction creates names the transaction, and takes effect once that has committed. No intent is ever
-spilled, so all of them are among the index's edits."""
+spilled, so all of them are in the index's edits."""
 
 from collections.abc import Callable, Mapping, Sequence
 

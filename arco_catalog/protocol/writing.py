@@ -38,8 +38,8 @@ async def _create(session: Session, key: str, body: bytes) -> None:
 
 
 async def _create_pointer(session: Session, pointer: Pointer) -> None:
-    """Writes a new entity's pointer and caches it. If a pointer is there already, an earlier sending of this write made
-    it, which its list of moves must show; nothing is cached then if the pointer has moved since
+    """Writes a new entity's pointer, and keeps it in the cache. If a pointer is there already, an earlier sending of
+    this write made it, which its list of moves must show; nothing is cached then if the pointer has moved since
     (docs/design/commit.md#evidence)."""
     key, body = session.state.paths.pointer(pointer.entity), pointer.body
     [move] = pointer.recent

@@ -2,7 +2,7 @@
 (docs/design/events.md).
 
 A segment is stored under the number of its first record, and the next one under the number after its last record. So
-the writer that creates a segment decides which changes have these numbers. A segment has the position in the registry's
+the writer that creates a segment gives these numbers out. A segment has the position in the registry's
 history up to which operations have entered; the positions of tables and views follow from the records.
 """
 
@@ -17,9 +17,9 @@ from storage_backends.lazy_dataclass import dataclass
 
 FeedKind = Literal["commit", "operation", "begin", "restored", "gap"]
 """What a record is: a commit to a table or view, by its receipt; an operation of a registry commit; the beginning of
-the feed for a table or view, whose earlier commits are not in it; a restore that set a table or view, or without an
+the feed for a table or view, of which it has no earlier commits; a restore that set a table or view, or without an
 entity the registry, back to a state that the feed had passed; or that changes may be missing from here to the next
-record of the same entity, or of the registry, because what recorded them was lost or collected."""
+record of the same entity, or of the registry, because what recorded them is gone."""
 
 FIRST_NUMBER = 1
 """The number of the first record of a feed."""
@@ -150,7 +150,7 @@ class FeedSegment:
         first = integer(document, "first")
         records = [FeedRecord.parse(each) for each in objects(document, "records")]
         if not records or [each.number for each in records] != [*range(first, first + len(records))]:
-            raise InternalError(f"The segment {where} of the event feed is damaged: its numbers are not consecutive")
+            raise InternalError(f"The segment {where} of the event feed is corrupt: its numbers are not consecutive")
         return cls(
             text(document, "id"),
             optional_text(document, "previous"),

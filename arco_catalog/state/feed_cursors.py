@@ -2,7 +2,7 @@
 follow from the segments; they save reading these again (docs/design/events.md#rule-7).
 
 A shard of the cursors is stored after the last segment that it includes. A lost one is restored from the segments that
-are not collected.
+are left.
 """
 
 import hashlib
@@ -25,17 +25,17 @@ SHARDS = 16
 MAX_BEHIND = 10_000
 """How many records less than the newest segment a stored shard includes at most."""
 CREATES = frozenset({"create-table", "create-view", "register-table", "register-view"})
-"""The kinds of operations that make a new table or view."""
+"""Operations that make a new table or view."""
 _LAYS_NAMES = "lay-names"
 """The kind of the operation by which a transaction places the names of its new tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedCursor:
-    """How far a table or view has entered: up to `file`, None if nothing has. `is_restored` is whether a restore set it
-    back there, so that later commits of its chain may have entered before. `version` is that of the pointer at which
-    all of its chain had entered, empty if it is not known. `transaction` is the one that may create the table, until
-    something has entered; None if the table or view exists for certain."""
+    """How much of a table or view has entered: up to `file`, None if nothing has. `is_restored` is whether a restore
+    set it back there, so that later commits of its chain may have entered before. `version` is that of the pointer
+    at which all of its chain had entered, empty if it is not known. `transaction` is the one that may create the table,
+    until something has entered; None if the table or view exists for certain."""
 
     file: MetadataFile | None = None
     version: str = ""
@@ -89,7 +89,7 @@ class CursorShard:
         return dumps(document, sort_keys=True)
 
     def set(self, entity: str, cursor: FeedCursor) -> None:
-        """Notes how far a table or view has entered."""
+        """Notes up to which file a table or view has entered."""
         if self.by_entity.get(entity) != cursor:
             self.by_entity[entity] = cursor
             self.is_changed = True
@@ -107,11 +107,11 @@ class FeedCursors:
     shards: list[CursorShard]
 
     def get(self, entity: str) -> FeedCursor | None:
-        """Returns how far a table or view has entered; None if the feed has neither its beginning nor its creation."""
+        """Returns the cursor of a table or view; None if the feed has neither its beginning nor its creation."""
         return self.shards[shard_of(entity)].by_entity.get(entity)
 
     def set(self, entity: str, cursor: FeedCursor) -> None:
-        """Notes how far a table or view has entered."""
+        """Notes up to which file a table or view has entered."""
         self.shards[shard_of(entity)].set(entity, cursor)
 
     @property
@@ -174,7 +174,7 @@ async def forget_cursors(state: State, number: int, entities: Collection[str]) -
 
 
 def entities_of(record: FeedRecord) -> Iterator[str]:
-    """Yields the tables and views whose cursors a record moves."""
+    """Yields the tables and views of which a record moves the cursors."""
     if record.kind != "operation":
         if record.entity is not None and record.file is not None:
             yield record.entity

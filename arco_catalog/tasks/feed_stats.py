@@ -11,7 +11,7 @@ MAX_REASONS = 20
 @dataclass(slots=True)
 class FeedStats:
     """The counts of steps of a sequencer: `records` that it numbered, `segments` that it made, `lost_segments` that
-    another sequencer made first, `gaps` among the records, tables or views that could not be read (`failed`), and runs
+    another sequencer made first, `gaps` in the feed, tables or views that could not be read (`failed`), and runs
     that ended with an error (`errors`). `lag_ms` is how old the oldest change was that entered, by the wall clock; 0 if
     none did. `is_end` is whether the last step entered all that it found."""
 

@@ -8,7 +8,7 @@ from arco_catalog.telemetry.emf import TASKS, MetricLine, worth_telling
 from arco_catalog.telemetry.lines import Write, utc_time
 
 QUIET_MS = 300_000
-"""The longest time without a line for a catalog without due tasks."""
+"""The maximum time without a line for a catalog without due tasks."""
 
 
 def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str | None) -> str:

@@ -11,7 +11,7 @@ MAX_EXAMPLES = 100
 
 @dataclass(slots=True)
 class KindStats:
-    """Counts of the collected objects of one kind. `oldest_ms` is the time at which the oldest one was written, by the
+    """Counts of the deleted objects of one kind. `oldest_ms` is the time at which the oldest one was written, by the
     store's clock; None if it is unknown."""
 
     count: int = 0
@@ -47,7 +47,7 @@ class CollectionStats:
 
     @property
     def bytes(self) -> int:
-        """The number of bytes of the collected objects, of all kinds."""
+        """The number of bytes of these objects, of all kinds."""
         return sum(each.bytes for each in self.kinds.values())
 
     def collects(self, kind: Kind, *, size: int = 0, written_ms: int | None = None) -> None:

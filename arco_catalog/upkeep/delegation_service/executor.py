@@ -39,7 +39,7 @@ class DelegatedPurgeExecutor:
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Purges the table of a delegated task, and returns the counts as its result. Raises `TaskFailed` if a retry
+        """Purges the table of a task, and returns the counts as its result. Raises `TaskFailed` if a retry
         can't help, as for a location that is not allowed, `StoreUnavailable` for other errors of a store or catalog,
         and `LeaseLost`. Messages have no credentials in them."""
         try:

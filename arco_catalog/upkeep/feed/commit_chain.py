@@ -97,7 +97,7 @@ async def _continued(
     session: Session, entity: str, files: Sequence[MetadataFile], tail: int, *, is_gap: bool
 ) -> tuple[list[FeedRecord], Sequence[MetadataFile]]:
     """Returns the first records and the following files of an entity that was restored: its chain, `files`, begins
-    anew after the newest file in it that has entered at any time. If none has, it goes on, after a gap if `is_gap`."""
+    again after the newest file in it that has entered at any time. If none has, it goes on, after a gap if `is_gap`."""
     places = {file.location: number for number, file in enumerate(files, 1)}
     entered = 0
     async with aclosing(records_back(session, tail)) as records:
@@ -113,7 +113,7 @@ async def _continued(
 
 async def _is_created(session: Session, entity: str, transaction: str) -> bool | None:
     """Whether a transaction has created its table; None while it is undecided. The decision of one that did may be
-    collected, when the registry has had the table's name for days."""
+    deleted, when the registry has had the table's name for days."""
     decision = await read_decision(session.state, transaction)
     return await is_named(session, entity) if decision is None else committed(decision)
 

@@ -20,7 +20,7 @@ from storage_backends.lazy_dataclass import dataclass
 MAX_OPERATIONS = 1_000
 """The number of operations from which one step reads no further commit."""
 MAX_COMMITS = 200_000
-"""The number of commits, the oldest ones that have not entered, whose ids a step keeps: some 20 MB."""
+"""The number of ids of commits that a step keeps, of the oldest ones that have not entered: some 20 MB."""
 AHEAD = 8
 """Number of commits that are read concurrently, each by one GET."""
 NOWHERE = RegistryPosition(None, 0, 0)
@@ -134,7 +134,7 @@ async def _read_chain(session: Session, head: RegistryState, since: int) -> _Cha
 
 
 async def _commit(session: Session, head: RegistryState, name: str | None) -> CommitRecord | None:
-    """Reads a commit of the registry; None if its object was collected, or is lost or corrupt."""
+    """Reads a commit of the registry; None if its object is gone or corrupt."""
     if name is None or name == head.id:
         return head if name is not None else None
     try:

@@ -1,6 +1,6 @@
 """The sequencer: enters the changes of a catalog into its event feed (docs/design/events.md).
 
-A step reads the end of the feed, then HEAD, then the listing of pointers, and appends what is new. All that it decides
+A step reads the end of the feed, then HEAD, then the listing of pointers, and appends what is new. All that it plans
 follows from what it reads; what it remembers of the step before, it checks. So it may be killed anywhere and run twice.
 """
 
@@ -31,9 +31,9 @@ from arco_catalog.upkeep.feed.registry_chain import NOWHERE, new_operations, pos
 from storage_backends import Applied
 
 AT_ONCE = 16
-"""Entities whose chains are walked concurrently."""
+"""Chains of entities that are walked concurrently."""
 MAX_ENTITIES = 200
-"""Entities whose commits one step enters at most."""
+"""Entities with commits that one step enters at most."""
 MAX_STEPS = 1_000
 """Steps of one run at most."""
 
@@ -51,7 +51,7 @@ class FeedEnd:
     last: FeedSegment | None
     rest: dict[str, Sequence[MetadataFile]] = field(default_factory=dict)
     is_complete: bool = True
-    """Whether the cursors follow from all segments: no shard was lost whose segments are collected."""
+    """Whether the cursors follow from all segments: no shard was lost after its segments were deleted."""
 
     def add(self, segment: FeedSegment) -> None:
         """Takes in the next segment."""
@@ -213,7 +213,7 @@ class Sequencer:
         begun: bool | None = None,
     ) -> None:
         """Appends records to the feed, in as many segments as they need. `begun` is whether the feed has begun with
-        them; None if they change nothing about that. Raises `LostSegment` if another sequencer appends meanwhile."""
+        them; None if they change nothing about that. Raises `LostSegment` if another sequencer appends, too."""
         left = [*records]
         was_begun = feed.last is not None and feed.last.begun
         while left:
@@ -231,7 +231,7 @@ class Sequencer:
             stats.lag_ms = max(stats.lag_ms, *ages, 0)
 
     async def _create(self, session: Session, feed: FeedEnd, records: Sequence[FeedRecord], is_begun: bool) -> None:
-        """Creates the next segment, which decides what has its numbers."""
+        """Creates the next segment, which gives its numbers out."""
         last = feed.last
         segment = FeedSegment(
             id=session.runtime.ulid(),
@@ -253,7 +253,7 @@ class Sequencer:
 
 
 async def read_end(session: Session) -> FeedEnd:
-    """Reads the cursors, and the last segment that all of them include. Raises `InternalError` if the feed is damaged,
+    """Reads the cursors, and the last segment that all of them include. Raises `InternalError` if the feed is corrupt,
     and `StoreError`."""
     state = session.state
     floor = await read_feed_floor(state)
@@ -275,20 +275,20 @@ async def read_end(session: Session) -> FeedEnd:
 
 async def existing_entities(session: Session, head: RegistryState, cursors: FeedCursors) -> tuple[Sequence[str], bool]:
     """Returns the tables and views, live or dropped, that HEAD has and the feed does not, and whether these are all: no
-    transaction that creates some is undecided. Aborts those whose lease is over."""
+    transaction that creates some is undecided. Aborts those without a valid lease."""
     found: list[str] = []
-    outcomes: dict[str, bool | None] = {}
+    ended: dict[str, bool | None] = {}
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, head.index, kind)) as entries:
             async for _, entry in entries:
                 transaction, entity = optional_text(entry, "transaction"), text(entry, "entity")
                 if not has_pointer(entry) or cursors.get(entity) is not None:
                     continue
-                if transaction is not None and transaction not in outcomes:
-                    outcomes[transaction] = await _outcome(session, transaction)
-                if transaction is None or outcomes[transaction]:
+                if transaction is not None and transaction not in ended:
+                    ended[transaction] = await _outcome(session, transaction)
+                if transaction is None or ended[transaction]:
                     found.append(entity)
-    return found, None not in outcomes.values()
+    return found, None not in ended.values()
 
 
 async def _outcome(session: Session, transaction: str) -> bool | None:

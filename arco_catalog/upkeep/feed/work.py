@@ -13,12 +13,12 @@ from storage_backends import StoreError
 _LOG = logging.getLogger(__name__)
 
 RUN_MS = 10 * 60_000
-"""The longest time of one run; the next one goes on."""
+"""The maximum time of one run; the next one goes on."""
 
 
 class FeedWork:
     """Enters the changes of a catalog into its event feed, whenever its worker looks for tasks. One run goes on at a
-    time; what another process enters meanwhile is not entered again."""
+    time; what another process enters is not entered again."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

@@ -39,7 +39,7 @@ async def examine_feed(examination: Examination) -> Findings:
 
 
 async def _segments(examination: Examination, numbers: list[int], floor: int) -> Findings:
-    """Examines the segments whose first records have these numbers, in ascending order."""
+    """Examines the segments that begin with these numbers, in ascending order."""
     before: FeedSegment | None = None
     expected: int | None = floor
     for number in numbers:
@@ -52,7 +52,7 @@ async def _segments(examination: Examination, numbers: list[int], floor: int) ->
             before, expected = None, None
             continue
         if segment is None:
-            continue  # collected since
+            continue  # deleted since
         if expected is not None and number != expected:
             yield Finding(Code.FEED_GAP, examination.paths.feed_segment(expected), f"the next segment is {key}")
         elif before is not None and segment.previous != before.id:
