@@ -79,7 +79,7 @@ def _defaults(scan_planning: str | None) -> JsonObject:
 
 
 def _discovery(policy: KeyPolicy, lifetime_ms: int) -> JsonObject:
-    """Returns the fields by which a client decides whether to send idempotency keys: the time for which it may retry
+    """Returns the fields by which a client knows whether to send idempotency keys: the time for which it may retry
     with one key, or no field if keys are off. The Polaris dialect also has a map `properties`, which the Iceberg
     specification does not have: it repeats the field, and contains whether keys are supported."""
     fields: JsonObject = {}
