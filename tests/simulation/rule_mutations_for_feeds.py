@@ -23,7 +23,7 @@ from storage_backends import ANY, Applied, Version
 
 
 def segments_that_replace_others(patch: pytest.MonkeyPatch) -> None:
-    """Rule 1."""
+    """docs/design/events.md#rule-1"""
     real = Sequencer._create
 
     async def create(
@@ -57,7 +57,7 @@ async def _committed(session: Session, entity: str) -> list[tuple[MetadataFile, 
 
 
 def a_cursor_by_time(patch: pytest.MonkeyPatch) -> None:
-    """Rule 2: receipts of a later time than the last one that entered."""
+    """receipts of a later time than the last one that entered. (docs/design/events.md#rule-2)"""
 
     async def by_time(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits:
         since = 0 if cursor.file is None else cursor.file.ms
@@ -69,7 +69,7 @@ def a_cursor_by_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def receipts_in_the_order_in_which_they_are_found(patch: pytest.MonkeyPatch) -> None:
-    """Rule 3: each receipt that has not entered, also one that is written a week late."""
+    """each receipt that has not entered, also one that is written a week late. (docs/design/events.md#rule-3)"""
     entered: dict[int, set[str]] = {}
 
     async def by_receipts(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits:
@@ -85,7 +85,7 @@ def receipts_in_the_order_in_which_they_are_found(patch: pytest.MonkeyPatch) -> 
 
 
 def operations_of_head_alone(patch: pytest.MonkeyPatch) -> None:
-    """Rule 4."""
+    """docs/design/events.md#rule-4"""
     real = registry_chain.new_operations
 
     async def last(session: Session, head: RegistryState, position: RegistryPosition, tail: int) -> NewOperations:
@@ -96,7 +96,7 @@ def operations_of_head_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_head_after_the_pointers(patch: pytest.MonkeyPatch) -> None:
-    """Rule 5."""
+    """docs/design/events.md#rule-5"""
 
     async def enter(
         self: Sequencer, session: Session, feed: FeedEnd, operations: Sequence[FeedRecord], stats: FeedStats
@@ -119,7 +119,7 @@ def a_head_after_the_pointers(patch: pytest.MonkeyPatch) -> None:
 
 
 def tables_of_transactions_that_may_abort(patch: pytest.MonkeyPatch) -> None:
-    """Rule 5."""
+    """docs/design/events.md#rule-5"""
 
     async def is_created(session: Session, entity: str, transaction: str) -> bool:
         return True
@@ -128,7 +128,7 @@ def tables_of_transactions_that_may_abort(patch: pytest.MonkeyPatch) -> None:
 
 
 def tables_without_an_operation(patch: pytest.MonkeyPatch) -> None:
-    """Rule 5: each pointer that is listed belongs to a table."""
+    """each pointer that is listed belongs to a table. (docs/design/events.md#rule-5)"""
     real = FeedCursors.get
 
     def get(self: FeedCursors, entity: str) -> FeedCursor | None:
@@ -150,7 +150,7 @@ def _existing_by(get: object) -> object:
 
 
 def intents_that_count_at_once(patch: pytest.MonkeyPatch) -> None:
-    """Rule 6."""
+    """docs/design/events.md#rule-6"""
 
     async def resolve(state: object, pointer: Pointer) -> Pointer:
         return pointer if pointer.intent is None else pointer.resolved(committed=True)
@@ -159,7 +159,7 @@ def intents_that_count_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def cursors_before_their_segments(patch: pytest.MonkeyPatch) -> None:
-    """Rule 7."""
+    """docs/design/events.md#rule-7"""
     real = Sequencer._create
 
     async def create(
@@ -175,7 +175,7 @@ def cursors_before_their_segments(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_beginning_by_a_later_head(patch: pytest.MonkeyPatch) -> None:
-    """Rule 9."""
+    """docs/design/events.md#rule-9"""
     real = sequencer.existing_entities
 
     async def existing(session: Session, head: RegistryState, cursors: FeedCursors) -> object:
@@ -185,7 +185,7 @@ def a_beginning_by_a_later_head(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_restore_that_enters_everything_again(patch: pytest.MonkeyPatch) -> None:
-    """Rule 10."""
+    """docs/design/events.md#rule-10"""
 
     async def all_again(
         session: Session, entity: str, files: Sequence[MetadataFile], tail: int, *, is_gap: bool
@@ -196,7 +196,7 @@ def a_restore_that_enters_everything_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_restore_back_to_what_was_left(patch: pytest.MonkeyPatch) -> None:
-    """Rule 10: a chain that leads to the cursor is taken for new, also after a restore."""
+    """a chain that leads to the cursor is taken for new, also after a restore. (docs/design/events.md#rule-10)"""
     real = commit_chain.new_commits
 
     async def new(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits | None:
