@@ -57,7 +57,7 @@ class FeedRecord:
         return MetadataFile(location, integer(self.details, "metadata_ms"))
 
     def to_json(self) -> JsonObject:
-        """Returns the form in which a segment stores the record."""
+        """Returns the form of the record in a segment."""
         return {
             "number": self.number,
             "kind": self.kind,
@@ -69,7 +69,7 @@ class FeedRecord:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a stored record. Raises `InternalError`."""
+        """Reads a record. Raises `InternalError`."""
         kind = text(stored, "kind")
         for each in get_args(FeedKind):
             if kind == each:
@@ -144,7 +144,7 @@ class FeedSegment:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads a stored segment. Raises `InternalError`, also if the numbers of its records are not consecutive."""
+        """Reads a segment. Raises `InternalError`, also if the numbers of its records are not consecutive."""
         document = parse_record(body, where)
         registry = mapping(document, "registry")
         first = integer(document, "first")

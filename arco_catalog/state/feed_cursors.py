@@ -64,7 +64,7 @@ class CursorShard:
 
     @classmethod
     def parse(cls, key: str, found: Found | None) -> Self:
-        """Reads a stored shard of the cursors; an empty one if it does not exist. Raises `InternalError`."""
+        """Reads a shard of the cursors; an empty one if it does not exist. Raises `InternalError`."""
         if found is None:
             return cls()
         document = parse_record(found.body, key)
@@ -204,7 +204,7 @@ def shard_of(entity: str) -> int:
 
 
 def _to_json(cursor: FeedCursor) -> JsonObject:
-    """Returns a cursor as it is stored."""
+    """Returns the JSON of a cursor."""
     stored: JsonObject = {"version": cursor.version}
     if cursor.file is not None:
         stored |= {"metadata_location": cursor.file.location, "metadata_ms": cursor.file.ms}
@@ -214,7 +214,7 @@ def _to_json(cursor: FeedCursor) -> JsonObject:
 
 
 def _parsed(stored: JsonObject) -> FeedCursor:
-    """Reads a stored cursor."""
+    """Reads a cursor."""
     file = None
     if "metadata_location" in stored:
         file = MetadataFile(text(stored, "metadata_location"), integer(stored, "metadata_ms"))

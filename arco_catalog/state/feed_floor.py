@@ -32,5 +32,5 @@ async def raise_feed_floor(state: State, first: int) -> None:
 
 
 def _parsed(key: str, found: Found | None) -> int:
-    """Reads the stored number; that of the first record if there is none."""
+    """Reads the number; that of the first record if there is none."""
     return FIRST_NUMBER if found is None else integer(parse_record(found.body, key), "first")

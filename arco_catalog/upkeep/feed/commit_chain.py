@@ -1,4 +1,4 @@
-"""Finds the commits of a table or view that have not entered the event feed: from its pointer back along the receipts
+"""Reads the commits of a table or view that have not entered the event feed: from its pointer back along the receipts
 to the last file that has (docs/design/events.md#rule-3)."""
 
 from collections import deque

@@ -11,7 +11,7 @@ MAX_SEGMENTS = 500_000
 
 
 async def records_back(session: Session, tail: int) -> AsyncGenerator[FeedRecord, None]:
-    """Yields the records of the stored segments up to the one that begins with the number `tail`, the last first.
+    """Yields the records of the segments up to the one that begins with the number `tail`, the last first.
     Raises `InternalError` for a corrupt segment, and `StoreError`, also past the session's deadline."""
     first: int | None = tail
     for _ in range(MAX_SEGMENTS):

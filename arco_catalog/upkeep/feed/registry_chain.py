@@ -1,5 +1,5 @@
-"""Finds the operations of the registry that have not entered the event feed: from HEAD back to the position of the feed
-(docs/design/events.md#rule-4)."""
+"""Reads the operations of the registry that have not entered the event feed: from HEAD back to the position of the
+feed (docs/design/events.md#rule-4)."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
