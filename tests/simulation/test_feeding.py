@@ -41,7 +41,7 @@ def test_the_feed_has_everything_once(scenario: Scenario) -> None:
     assert feeding.COUNTED["lost segments"], "sequencers never met"
 
 
-@pytest.mark.parametrize("scenario", feeding.SCENARIOS, ids=name_of)
+@pytest.mark.parametrize("scenario", feeding.SCENARIOS[:4], ids=name_of)  # the last one has its own plans
 def test_the_feed_has_everything_once_under_several_faults(scenario: Scenario) -> None:
     calls = {process: kinds for process, kinds in trace(scenario).calls.items() if process not in JUDGES}
     assert explore(scenario, range(1), [*random_plans(2026, count(160), calls)], seconds=SECONDS).complete
