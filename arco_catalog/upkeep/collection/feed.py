@@ -9,7 +9,7 @@ from storage_backends import Listed
 
 
 async def collect_feed(run: Run) -> None:
-    """Deletes the segments of the event feed before the first that must stay, once the floor of the feed has been
+    """Deletes the segments of the event feed before the first that is needed, once the floor of the feed has been
     raised. A segment stays while the one after it is younger than the retention of receipts, or the stored cursors do
     not include that one."""
     listed: dict[int, Listed] = {}
