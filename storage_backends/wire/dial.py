@@ -5,7 +5,7 @@ By hand, since uvloop's `create_connection` has no `happy_eyeballs_delay`.
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, zip_longest
 
 NEXT_ADDRESS_S = 0.25
@@ -13,13 +13,17 @@ NEXT_ADDRESS_S = 0.25
 
 Address = tuple[socket.AddressFamily, tuple[object, ...]]
 """A family, and what `connect` takes for it."""
+Permits = Callable[[str], bool]
+"""Whether connections to an IP address are permitted."""
 
 
-async def connect(host: str, port: int) -> socket.socket:
-    """Returns a connected socket that does not block. Raises `OSError` if no address answers; the attempts have no time
-    limit of their own."""
-    addresses = iter(interleaved(await resolve(host, port)))
-    failure: BaseException = OSError(f"{host} has no address")
+async def connect(host: str, port: int, permits: Permits | None = None) -> socket.socket:
+    """Returns a connected socket that does not block, to an address that `permits` permits, if it is given. Raises
+    `OSError` if no address answers; the attempts have no time limit of their own."""
+    found = await resolve(host, port)
+    permitted = found if permits is None else [each for each in found if permits(str(each[1][0]))]
+    addresses = iter(interleaved(permitted))
+    failure: BaseException = OSError(f"{host} has no address" + (" that is permitted" if found else ""))
     started: list[asyncio.Task[socket.socket]] = []
     running: set[asyncio.Task[socket.socket]] = set()
     try:

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.wire.dial import Permits
 from storage_backends.wire.endpoint import target_of
 from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
 from storage_backends.wire.pool import Pool, Timeouts, tls_context
@@ -25,10 +26,11 @@ async def fetch(
     plain_loopback: bool = False,
     tls: ssl.SSLContext | None = None,
     timeouts: Timeouts = TIMEOUTS,
+    permits: Permits | None = None,
 ) -> Response:
     """Sends a request once and returns the answer, whatever its status. It follows no redirects, uses no proxy, and
     never waits longer than `timeouts` allow. `plain_loopback` allows `http` to this machine; `tls` replaces the context
-    that trusts the system's authorities.
+    that trusts the system's authorities; `permits` restricts the addresses to which connections are made.
 
     Raises `StoreDenied` for a URL that is not allowed, and `StoreUnavailable` without a complete answer of at most
     `max_bytes`.
@@ -36,7 +38,8 @@ async def fetch(
     parts = checked_url(url, plain_loopback=plain_loopback)
     secure = parts.scheme == "https"
     context = None if not secure else tls or await asyncio.to_thread(tls_context, None)
-    pool = Pool(parts.hostname or "", parts.port or (443 if secure else 80), context, 1, timeouts, now_ms, max_bytes)
+    port = parts.port or (443 if secure else 80)
+    pool = Pool(parts.hostname or "", port, context, 1, timeouts, now_ms, max_bytes, permits)
     target = target_of(parts)
     sent = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog", **headers}
     try:

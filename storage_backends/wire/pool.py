@@ -9,7 +9,7 @@ from functools import cache
 
 from storage_backends.base import StoreError
 from storage_backends.lazy_dataclass import dataclass
-from storage_backends.wire.dial import connect
+from storage_backends.wire.dial import Permits, connect
 from storage_backends.wire.http1 import AnswerLost, Connection, NeverSent, Response
 from storage_backends.wire.settings import MAX_ANSWER_BYTES
 
@@ -40,7 +40,8 @@ class _PooledConnection:
 
 
 class Pool:
-    """Keeps up to `size` HTTP connections to one host, which are opened when needed. For one event loop."""
+    """Keeps up to `size` HTTP connections to one host, which are opened when needed, to addresses that `permits`
+    permits, if it is given. For one event loop."""
 
     def __init__(
         self,
@@ -51,11 +52,13 @@ class Pool:
         timeouts: Timeouts,
         now_ms: Callable[[], int],
         max_body_bytes: int = MAX_ANSWER_BYTES,
+        permits: Permits | None = None,
     ) -> None:
         self._host, self._port, self._tls = host, port, tls
         self._timeouts = timeouts
         self._now_ms = now_ms
         self._max_body_bytes = max_body_bytes
+        self._permits = permits
         self._places = asyncio.Semaphore(size)
         self._idle: deque[_PooledConnection] = deque()  # the connection used last is used first
         self._closed = False
@@ -127,7 +130,7 @@ class Pool:
 
     async def _open(self) -> Connection:
         """Opens a connection to the pool's host, with TLS if the pool has a context for that. Raises `OSError`."""
-        connected = await connect(self._host, self._port)
+        connected = await connect(self._host, self._port, self._permits)
         try:
             _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=connected)
         except BaseException:
