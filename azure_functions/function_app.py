@@ -13,7 +13,7 @@ from contextlib import aclosing
 
 import azure.functions as func
 
-from arco_catalog.config.variables import ENDPOINT, EVENTS, LOG_LEVEL
+from arco_catalog.config.variables import ENDPOINT, LOG_LEVEL
 from arco_catalog.http.app import App
 from arco_catalog.http.function_app import function_app, function_options
 from arco_catalog.http.functions_adapter import FunctionsEndpoint, respond
@@ -28,6 +28,7 @@ from arco_catalog.telemetry.setup import lines_telemetry
 from arco_catalog.telemetry.tasks_line import tasks_line
 from arco_catalog.upkeep.collection.collect import collect, collect_all
 from arco_catalog.upkeep.collection.stats import CollectionStats
+from arco_catalog.upkeep.delivery.sinks import sinks_from_env
 from arco_catalog.upkeep.invocation import Invocation, Until
 from arco_catalog.upkeep.reconcile import TimeLimit, reconcile
 from arco_catalog.upkeep.reconcile_all import reconcile_all
@@ -93,8 +94,8 @@ async def work_on_schedule(timer: func.TimerRequest) -> None:
     counts of every catalog. A task that is being executed when that time is over is released for the next run."""
     async with opened(os.environ, _runtime) as inventory:
         end_ms = _runtime.now_ms() + RUN_MS
-        policies, feeds = task_policies_from_env(os.environ), EVENTS.read(os.environ)
-        worked = run_tasks(inventory.catalogs, _runtime, end_ms, policies, feeds=feeds)
+        policies, sinks = task_policies_from_env(os.environ), sinks_from_env(os.environ, _runtime)
+        worked = run_tasks(inventory.catalogs, _runtime, end_ms, policies, sinks=sinks)
         async with aclosing(worked):
             async for catalog, stats in worked:
                 _LINES.info(tasks_line(catalog.name, stats, at_ms=_runtime.now_ms(), namespace=None))

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
 
-from arco_catalog.config.variables import EVENTS
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.environment import opened, task_policies_from_env
 from arco_catalog.operations.work_queue import WorkQueue
@@ -23,6 +22,7 @@ from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.setup import function_log, metrics_namespace, to_stdout
 from arco_catalog.telemetry.tasks_line import tasks_line
 from arco_catalog.upkeep.collection.stats import CollectionStats
+from arco_catalog.upkeep.delivery.sinks import sinks_from_env
 from arco_catalog.upkeep.invocation import Context, Invocation
 from arco_catalog.upkeep.jobs import Unfinished, Workplace, run_job
 from arco_catalog.upkeep.purge.worker import delegate_from_env
@@ -107,7 +107,7 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
             report,
             delegate,
             report_collection,
-            feeds=EVENTS.read(os.environ),
+            sinks=sinks_from_env(os.environ, runtime),
             margin_ms=invocation.margin_ms,
         )
 

@@ -24,7 +24,8 @@ from tools.bytecode import compile_ahead, interpreter
 PROJECT = Path(__file__).resolve().parents[1]
 LOCKS = PROJECT / "requirements"
 SOURCES = ("arco_catalog", "storage_backends", "lambda")
-NOT_SHIPPED = ("arco_catalog/cli", "arco_catalog/prove", "arco_catalog/upkeep/recovery")
+NOT_SHIPPED = ("arco_catalog/cli", "arco_catalog/prove", "arco_catalog/upkeep/fsck", "arco_catalog/upkeep/recovery")
+"""The rooms that only commands need: no function has them."""
 CONSOLE = "arco_catalog/http/console/built"
 CONSOLE_SUFFIX = "-console"
 

@@ -12,6 +12,7 @@ from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.tasks.loop import Report, WakeUp, keep_working
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
+from arco_catalog.upkeep.delivery.sinks import Sinks
 from arco_catalog.upkeep.purge.delegate import Delegate
 from arco_catalog.upkeep.purge.worker import task_worker
 
@@ -27,19 +28,20 @@ async def working(
     wake_up: WakeUp,
     report: Report,
     *,
-    feeds: bool = False,
+    sinks: Sinks | None = None,
 ) -> AsyncIterator[None]:
     """Returns a context that executes due tasks for as long as it lasts: of all catalogs of the realms, or of `catalog`
     if `realms` is None. `delegate` sends purges to a delegation service, if not None; `wake_up` ends a pause between
-    polls; `report` gets the counts of each poll. With `feeds` each poll also fills the event feed of its catalog. At
-    the end of the context a task under way is cancelled, and another worker may continue it."""
+    polls; `report` gets the counts of each poll. With `sinks` each poll also fills the event feed of its catalog, and
+    delivers events to the receivers that `sinks` makes. At the end of the context a task under way is cancelled, and
+    another worker may continue it."""
 
     async def served() -> Sequence[DeployedCatalog]:
         if realms is None:
             return [DeployedCatalog(catalog.settings.warehouse, lambda: catalog)]
         return [each for realm in realms.values() for each in await catalogs_of_realm(realm) or ()]
 
-    workers = ServedWorkers(served, policies, delegate, feeds=feeds)
+    workers = ServedWorkers(served, policies, delegate, sinks=sinks)
     work = asyncio.create_task(keep_working(workers.now, catalog.runtime, wake_up, report))
     try:
         yield
@@ -63,12 +65,12 @@ class ServedWorkers:
     long as it has the same `Catalog`: after a change of the catalog it is opened anew, and gets a new worker."""
 
     def __init__(
-        self, catalogs: Catalogs, policies: TaskPolicies, delegate: Delegate | None, *, feeds: bool = False
+        self, catalogs: Catalogs, policies: TaskPolicies, delegate: Delegate | None, *, sinks: Sinks | None = None
     ) -> None:
         self._catalogs = catalogs
         self._policies = policies
         self._delegate = delegate
-        self._feeds = feeds
+        self._sinks = sinks
         self._workers: dict[str, tuple[Catalog, Worker]] = {}
 
     async def now(self) -> Mapping[str, Worker]:
@@ -82,7 +84,7 @@ class ServedWorkers:
                 root = catalog.paths.root
                 known = self._workers.get(root)
                 if known is None or known[0] is not catalog:
-                    known = catalog, task_worker(catalog, self._policies, delegate=self._delegate, feeds=self._feeds)
+                    known = catalog, task_worker(catalog, self._policies, delegate=self._delegate, sinks=self._sinks)
                 there[root] = known
         self._workers = there
         return {root: worker for root, (_, worker) in there.items()}

@@ -56,6 +56,7 @@ from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
 from arco_catalog.telemetry.tasks_line import TaskLines
 from arco_catalog.telemetry.telemetry import Observer, Telemetry
+from arco_catalog.upkeep.delivery.sinks import sinks_from
 from arco_catalog.upkeep.purge.delegate import Delegate
 from arco_catalog.upkeep.purge.worker import delegate_from_env
 from storage_backends import StoreError
@@ -231,7 +232,8 @@ def _working(
             counts.count(warehouse, stats)
 
     of_realms = None if realms is None else realms.realms
-    return working(catalog, of_realms, parsed.policies, delegate, wake_up, report, feeds=options.events)
+    sinks = sinks_from(options.environment, catalog.runtime.now_ms) if options.events else None
+    return working(catalog, of_realms, parsed.policies, delegate, wake_up, report, sinks=sinks)
 
 
 def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:

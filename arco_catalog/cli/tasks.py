@@ -12,7 +12,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_inventory
 from arco_catalog.cli.output import failure_lines, table
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
-from arco_catalog.config.variables import EVENTS, WAREHOUSE
+from arco_catalog.config.variables import WAREHOUSE
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
 from arco_catalog.operations.tasks import DamagedTask, ListedTask, require_task, retry_task, tasks
@@ -23,6 +23,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.task import ENDED, correlation_id, table_identity
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.tasks_line import tasks_line
+from arco_catalog.upkeep.delivery.sinks import sinks_from_env
 from arco_catalog.upkeep.purge.worker import delegate_from_env, task_worker
 from arco_catalog.upkeep.run_tasks import run_tasks
 
@@ -93,7 +94,8 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
         policies = task_policies_from_env(options.environment)
         async with open_session(options, "tasks", find_catalog, DAY_MS, writes=True) as session:
             delegate = delegate_from_env(options.environment, session.runtime)
-            worker = task_worker(session.catalog, policies, delegate=delegate, feeds=EVENTS.read(options.environment))
+            sinks = sinks_from_env(options.environment, session.runtime)
+            worker = task_worker(session.catalog, policies, delegate=delegate, sinks=sinks)
             if task is None:
                 await worker.feed()
                 return await worker.run_due(lambda: False)
@@ -114,11 +116,11 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
 
     async def work() -> int:
         policies, failed = task_policies_from_env(options.environment), 0
-        delegate, feeds = delegate_from_env(options.environment, runtime), EVENTS.read(options.environment)
+        delegate, sinks = delegate_from_env(options.environment, runtime), sinks_from_env(options.environment, runtime)
         async with (
             open_session(options, "tasks", find_inventory, writes=True) as inventory,
             aclosing(
-                run_tasks(inventory.catalogs, runtime, end_ms, policies, task, delegate=delegate, feeds=feeds)
+                run_tasks(inventory.catalogs, runtime, end_ms, policies, task, delegate=delegate, sinks=sinks)
             ) as worked,
         ):
             async for catalog, stats in worked:

@@ -200,7 +200,7 @@ class _Outcomes:
 
     async def load(self, items: Sequence[Item], part: Callable[[Item], Coroutine[None, None, bytes]]) -> Sequence[Item]:
         """Loads the outcomes of the next items concurrently, each by `part`, and adds them as far as they fit. Returns
-        the items that remain; there is no room for these after an outcome that did not fit."""
+        the items that remain: after an outcome that did not fit, no other is added."""
         batch = items[: 1 if self._has_large else AT_ONCE]
         for number, outcome in enumerate(await gather(*(part(item) for item in batch))):
             self._bytes_left -= self._size(outcome)

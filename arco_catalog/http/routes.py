@@ -32,8 +32,12 @@ GOVERNANCE = governance_of(NAMESPACE, advertised=True)
 INSPECTION = inspection_of(NAMESPACE)
 """The catalog's own endpoints for the timelines of tables and views, which no specification has."""
 
-PROPOSED: Sequence[Route] = (Route("POST", f"{CATALOG}/resolve", "resolve.resolve", on.nothing),)
-"""Endpoints of open proposals for Iceberg's specification. What the caller may not load is decided for each item."""
+PROPOSED: Sequence[Route] = (
+    Route("POST", f"{CATALOG}/resolve", "resolve.resolve", on.nothing),
+    Route("POST", f"{CATALOG}/events", "events.query", on.nothing),
+)
+"""Endpoints of open proposals for Iceberg's specification. What the caller may not load or see is decided for each item
+or event."""
 
 HEALTH: Sequence[Route] = (
     Route("GET", "/health", "config.health", advertised=False, public=True),

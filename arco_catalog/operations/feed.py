@@ -90,7 +90,7 @@ async def _start(state: State, token: str | None) -> tuple[FeedSegment, int]:
         segment = await read_segment(state, first)
         if segment is None:
             raise NoSuchFeed(
-                "This catalog has no event feed: start one with `arco serve --events`, or with ARCO_EVENTS=on in the "
+                "This catalog has no event feed: start one with `arco serve --events`, or with ARCO_EVENTS=true in the "
                 "environment of its servers and functions"
             )
         return segment, first - 1

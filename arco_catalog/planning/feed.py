@@ -83,8 +83,9 @@ class Chain:
 def merge(operations: Sequence[FeedRecord], chains: Sequence[Chain]) -> list[FeedRecord]:
     """Returns records in the order in which they enter: operations in the given order, which is that of the registry,
     and each chain in its own. A commit comes after the operation that creates its table, and before the one that drops
-    it, unless one of these operations undoes that. Where no chain orders two records, their times do. Ends before
-    the drop of a table that has further commits."""
+    it, unless one of these operations undoes that; the first commit, which is the creation, comes directly after its
+    operation. Where no chain orders two records, their times do. Ends before the drop of a table that has further
+    commits."""
     times, created, dropped = _operation_times(operations), _creations(operations), _drops(operations)
     placed: list[tuple[int, int, str, int, FeedRecord]] = []
     end = min((dropped[chain.entity] for chain in chains if chain.has_more and chain.entity in dropped), default=None)
@@ -93,7 +94,8 @@ def merge(operations: Sequence[FeedRecord], chains: Sequence[Chain]) -> list[Fee
         ms = 0
         for number, record in enumerate(chain.records):
             ms = max(ms, record.at_ms)
-            slot = max(earliest, min(latest, bisect_right(times, ms)))
+            is_first = number == 0 and is_creation(record)
+            slot = earliest if is_first else max(earliest, min(latest, bisect_right(times, ms)))
             placed.append((slot, ms, chain.entity, number, record))
     placed.sort(key=lambda each: each[:4])
     ordered: list[FeedRecord] = []
@@ -105,6 +107,12 @@ def merge(operations: Sequence[FeedRecord], chains: Sequence[Chain]) -> list[Fee
         at = max(at, slot)
         ordered.append(record)
     return [*ordered, *operations[at : len(operations) if end is None else end]]
+
+
+def is_creation(record: FeedRecord) -> bool:
+    """Whether a record is of the commit by which a table or view was created."""
+    details = record.details
+    return record.kind == "commit" and "attempt" in details and details.get("previous_metadata_location") is None
 
 
 def _operation_times(operations: Sequence[FeedRecord]) -> list[int]:

@@ -102,7 +102,7 @@ def histories(events: Iterable[RunEvent]) -> Mapping[RunKey, History]:
 @dataclass(frozen=True, slots=True)
 class RunEdge:
     """An edge of lineage from a dataset that a run read to one that it has written. `source` and `target` are the
-    tables that these mean, None for datasets that are no known tables; `match` is the commit that wrote the target,
+    tables that these mean, None for one that is no known table; `match` is the commit that wrote the target,
     None if no commit was found."""
 
     read: DatasetRef

@@ -63,7 +63,7 @@ class Paths:
 
     @property
     def entity_values(self) -> str:
-        """Prefix of the keys of the values of all kinds of entities."""
+        """Prefix of the keys of the values of all entities."""
         return f"{self.state}/core/entities/"
 
     @property
@@ -215,6 +215,23 @@ class Paths:
     def file_directories(self, shard: int) -> str:
         """Returns the key of one shard of the records in which purges store the directories of tables' files."""
         return f"{self.all_file_directories}{shard:02d}.json"
+
+    @property
+    def subscriptions(self) -> str:
+        """Prefix of the keys of all subscriptions to events, and of nothing else."""
+        return f"{self.operational}subscriptions/"
+
+    def subscription(self, name: str) -> str:
+        """Returns the key of a subscription to events, given its name."""
+        return f"{self.subscriptions}{name}.json"
+
+    def dead_letters(self, subscription: str) -> str:
+        """Returns the prefix of the keys of the events that could not be delivered to the subscription with this id."""
+        return f"{self.operational}dead-letters/{subscription}/"
+
+    def dead_letter(self, subscription: str, number: int) -> str:
+        """Returns the key of an event that could not be delivered, by its number in the feed."""
+        return f"{self.dead_letters(subscription)}{number:016d}.json"
 
     @property
     def collector(self) -> str:
@@ -395,6 +412,8 @@ OBJECT_KINDS = (
     ObjectKind("operational", "operational/file-directories/", backed_up=False),
     ObjectKind("purge", "operational/purges/", backed_up=False),
     ObjectKind("expiry", "operational/expiries/", backed_up=False),
+    ObjectKind("subscription", "operational/subscriptions/", backed_up=False, collected=False),
+    ObjectKind("dead-letter", "operational/dead-letters/", backed_up=False, collected=False),
     ObjectKind("recovery", "recovery/", backed_up=False, collected=False),
 )
 """All kinds of objects that a catalog or a realm stores. Code that reads or deletes a whole state must handle each."""

@@ -22,6 +22,8 @@ TABLE_EXPIRY = "TABLE_EXPIRY"
 """The type of the tasks that expire snapshots of a table, and later delete the files that only these needed."""
 EXPIRY_SWEEP = "EXPIRY_SWEEP"
 """The type of the tasks that find the tables of a catalog whose snapshots expire by a policy, one a day."""
+EVENT_DELIVERY = "EVENT_DELIVERY"
+"""The type of the tasks that deliver events to a subscription, up to the end of the feed."""
 
 MAX_RESULT = 8_000
 """The maximum length of the texts of a task's result, in characters."""

@@ -29,6 +29,22 @@ class ExpiryStats:
 
 
 @dataclass(slots=True)
+class DeliveryStats:
+    """Counts of what deliveries of events did: events that receivers have `accepted`; those that were `set_aside` as
+    dead letters; and deliveries that `failed`, which are continued later."""
+
+    accepted: int = 0
+    set_aside: int = 0
+    failed: int = 0
+
+    def add(self, other: "DeliveryStats") -> None:
+        """Adds the counts of another worker to these."""
+        self.accepted += other.accepted
+        self.set_aside += other.set_aside
+        self.failed += other.failed
+
+
+@dataclass(slots=True)
 class WorkStats:
     """Counts of a worker's executions of tasks, and of their results. `leases_lost` counts tasks that this worker took
     over because the lease of the worker before had run out, `given_back` those that it scheduled for others when it was
@@ -50,6 +66,7 @@ class WorkStats:
     error: str | None = None
     expiries: ExpiryStats = field(default_factory=ExpiryStats)
     feed: FeedStats = field(default_factory=FeedStats)
+    deliveries: DeliveryStats = field(default_factory=DeliveryStats)
 
     def waits(self, due_ms: int) -> None:
         """Records that a task has been due for this many milliseconds without a worker: the longest such time is
@@ -72,6 +89,7 @@ class WorkStats:
         self.error = self.error or other.error
         self.expiries.add(other.expiries)
         self.feed.add(other.feed)
+        self.deliveries.add(other.deliveries)
 
     def to_json(self) -> JsonObject:
         """Returns the counts of a worker's executions of tasks, `oldest_due_ms` and `stopped`, for people and logs."""

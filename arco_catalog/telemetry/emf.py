@@ -7,7 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.telemetry.metrics import OF_COLLECTIONS, OF_EXPIRIES, OF_FEED, OF_REQUESTS, OF_TASKS, OF_WALKS, Metric
+from arco_catalog.telemetry.metrics import (
+    OF_COLLECTIONS,
+    OF_DELIVERIES,
+    OF_EXPIRIES,
+    OF_FEED,
+    OF_REQUESTS,
+    OF_TASKS,
+    OF_WALKS,
+    Metric,
+)
 
 _NAMESPACE = re.compile(r"(?!AWS/)[A-Za-z0-9_./#-][A-Za-z0-9_./#: -]{0,254}")
 
@@ -33,7 +42,7 @@ REQUESTS = _directives(OF_REQUESTS)
 """The metrics of a request. The log lines have more fields for queries."""
 WALKS = _directives(OF_WALKS)
 """The metrics of a reconciler run. `ReconcileCompleted` is 1 for a run that reached the end."""
-TASKS = _directives((*OF_TASKS, *OF_EXPIRIES, *OF_FEED))
+TASKS = _directives((*OF_TASKS, *OF_EXPIRIES, *OF_FEED, *OF_DELIVERIES))
 """The metrics of a worker over a period. `TasksDueAge` is the longest time for which a task had been due."""
 COLLECTIONS = _directives(OF_COLLECTIONS)
 """The metrics of a collection. `StateObjects` is the number of objects of the catalog's state after it."""

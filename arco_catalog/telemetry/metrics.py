@@ -285,6 +285,28 @@ OF_FEED = (
 """Metrics of what a worker entered into the event feed over a period. The lag is that between a change and its number,
 by the clocks of two machines; 0 where nothing changed."""
 
+OF_DELIVERIES = (
+    Metric(
+        "Events that receivers have accepted",
+        "EventsDelivered",
+        CloudWatch("Count"),
+        Series("arco_events_delivered_total", "counter"),
+    ),
+    Metric(
+        "Events that were set aside as dead letters, because their receiver did not take them",
+        "EventsSetAside",
+        CloudWatch("Count"),
+        Series("arco_events_set_aside_total", "counter"),
+    ),
+    Metric(
+        "Deliveries that a receiver did not take, which are continued later",
+        "DeliveriesFailed",
+        CloudWatch("Count"),
+        Series("arco_deliveries_failed_total", "counter"),
+    ),
+)
+"""Metrics of what a worker delivered to subscriptions over a period."""
+
 OF_STORE = ("store",)
 """The label of the metrics of a job, since one machine may run the jobs of several stores."""
 

@@ -58,6 +58,7 @@ OPERATIONS: Mapping[str, str] = {
     f"DELETE {_TABLE}/plan/{{plan-id}}": "cancelPlanning",
     f"POST {_TABLE}/tasks": "fetchScanTasks",
     "POST /v1/{prefix}/resolve": "resolve",
+    "POST /v1/{prefix}/events": "queryEvents",
     f"POST {_TABLE}/notifications": "sendNotification",
     f"POST {_TABLE}/unregister": "unregisterTable",
     f"POST {_TABLE}/undrop": "undropTable",

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.collectors import Collectors
-from arco_catalog.telemetry.metrics import OF_EXPIRIES, OF_FEED, OF_TASKS
+from arco_catalog.telemetry.metrics import OF_DELIVERIES, OF_EXPIRIES, OF_FEED, OF_TASKS
 
 REMEMBERED_MS = 900_000
 """How long the last look in a catalog counts: the catalog may have been dropped since."""
@@ -28,7 +28,7 @@ class TaskCounts:
     all catalogs together, so no catalog is named."""
 
     def __init__(self, registry: CollectorRegistry, now_ms: Callable[[], int]) -> None:
-        collectors = Collectors((*OF_TASKS, *OF_EXPIRIES, *OF_FEED), registry)
+        collectors = Collectors((*OF_TASKS, *OF_EXPIRIES, *OF_FEED, *OF_DELIVERIES), registry)
         self._executed = collectors.counter("arco_tasks_executed_total")
         self._completed = collectors.counter("arco_tasks_completed_total")
         self._failed = collectors.counter("arco_tasks_failed_total")
@@ -44,6 +44,9 @@ class TaskCounts:
         self._events = collectors.counter("arco_events_numbered_total")
         self._event_gaps = collectors.counter("arco_event_gaps_total")
         self._events_failed = collectors.counter("arco_events_failed_total")
+        self._events_delivered = collectors.counter("arco_events_delivered_total")
+        self._events_set_aside = collectors.counter("arco_events_set_aside_total")
+        self._deliveries_failed = collectors.counter("arco_deliveries_failed_total")
         self._events_lag = collectors.gauge("arco_events_lag_seconds")
         self._due_age = collectors.gauge("arco_tasks_due_age_seconds")
         self._observed = collectors.gauge("arco_tasks_observed_timestamp_seconds")
@@ -72,6 +75,9 @@ class TaskCounts:
             (self._events, stats.feed.records),
             (self._event_gaps, stats.feed.gaps),
             (self._events_failed, stats.feed.failed + stats.feed.errors),
+            (self._events_delivered, stats.deliveries.accepted),
+            (self._events_set_aside, stats.deliveries.set_aside),
+            (self._deliveries_failed, stats.deliveries.failed),
         ):
             if value:
                 counter.inc(value)

@@ -24,6 +24,7 @@ from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.upkeep.collection.collect import collect, collect_all
 from arco_catalog.upkeep.collection.stats import CollectionStats
+from arco_catalog.upkeep.delivery.sinks import Sinks
 from arco_catalog.upkeep.invocation import MARGIN_MS
 from arco_catalog.upkeep.purge.delegate import Delegate
 from arco_catalog.upkeep.reconcile import TimeLimit, is_named, reconcile, reconcile_one
@@ -71,8 +72,8 @@ class Workplace:
     delegate: Delegate | None = None
     """The delegation service that purges for these catalogs, if there is one."""
     report_collection: ReportCollection = _ignore
-    feeds: bool = False
-    """Whether work on tasks also fills the event feeds of these catalogs."""
+    sinks: Sinks | None = None
+    """Makes the receivers of events, if work on tasks also fills the event feeds of these catalogs."""
     margin_ms: int = MARGIN_MS
     """The part of the request's time that is left to release leases."""
 
@@ -153,7 +154,7 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
         workplace.policies,
         task,
         delegate=workplace.delegate,
-        feeds=workplace.feeds,
+        sinks=workplace.sinks,
     )
     async with aclosing(worked):
         async for catalog, stats in worked:

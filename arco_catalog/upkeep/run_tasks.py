@@ -10,6 +10,7 @@ from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.upkeep.delivery.sinks import Sinks
 from arco_catalog.upkeep.purge.delegate import Delegate
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import StoreError
@@ -25,17 +26,17 @@ async def run_tasks(
     task: str | None = None,
     *,
     delegate: Delegate | None = None,
-    feeds: bool = False,
+    sinks: Sinks | None = None,
 ) -> AsyncGenerator[tuple[DeployedCatalog, WorkStats], None]:
     """Executes the due tasks of each catalog, or the one `task`, and yields the counts of each. Every catalog has an
-    equal share of the time that is left until `end_ms`; then the leases of running tasks are released. With `feeds`,
-    and without `task`, it first fills the event feed of each catalog. A catalog that
-    can't be opened or read counts as an error, and does not stop the others."""
+    equal share of the time that is left until `end_ms`; then the leases of running tasks are released. With `sinks`,
+    and without `task`, it first fills the event feed of each catalog, and delivers events to the receivers that
+    `sinks` makes. A catalog that can't be opened or read counts as an error, and does not stop the others."""
     for place, catalog in enumerate(catalogs):
         share_ms = (end_ms - runtime.now_ms()) // (len(catalogs) - place)
         stats = WorkStats()
         try:
-            worker = task_worker(catalog.open(), policies, delegate=delegate, feeds=feeds)
+            worker = task_worker(catalog.open(), policies, delegate=delegate, sinks=sinks)
             stats = worker.stats
             async with asyncio.timeout(max(0, share_ms) / 1000) as timeout:
                 await (worker.run_until_idle() if task is None else worker.run_task(task))

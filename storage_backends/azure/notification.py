@@ -57,10 +57,10 @@ class MessageQueue:
             "x-ms-version": API_VERSION,
             "content-type": "application/xml",
         }
-        authorized = await self._authorizer.authorize(Request("POST", "messages", body=content), path, headers)
+        signed = await self._authorizer.authorize(Request("POST", "messages", body=content), path, headers)
         answer = await fetch(
-            f"{self._endpoint.origin}{path}{f'?{authorized.query}' if authorized.query else ''}",
-            authorized.headers,
+            f"{self._endpoint.origin}{path}{f'?{signed.query}' if signed.query else ''}",
+            signed.headers,
             self._now_ms,
             MAX_ANSWER_BYTES,
             method="POST",

@@ -4,6 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.catalogs import catalogs_of_realm
+from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.operation_request import OperationRequest
+from tests.support.feeding import feed
 from tests.support.realm_service import RealmApp, on_catalog, table_request
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import view_request
@@ -67,7 +71,14 @@ class Lake:
         mappings = f"{POLARIS_DB}/policies/q/mappings"
         for target in ATTACHED:
             await self.ok(await self.manager.put(mappings, {"target": target}))
+        await self.enter()
         return self
+
+    async def enter(self) -> None:
+        """Enters the changes of the catalog into its event feed, which begins with the first call."""
+        [deployed] = await catalogs_of_realm(self.app.realms()["r"]) or ()
+        request = OperationRequest("POST", "", "", None, "operator", {}, self.app.clock.now_ms() + 20_000)
+        await feed(deployed.open().session(request, ALLOW_ALL))
 
     def copy(self) -> "Lake":
         """A copy in a store of its own, over a server with empty caches."""

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.access.lake import Lake
+from tests.access.lake import DB, Lake
 from tests.access.test_borrowing import Places
+from tests.access.test_events import names
+from tests.access.test_events import seen as events_seen
 from tests.access.test_history import seen
 from tests.access.test_policy import PolicyServer
 from tests.access.test_resolve import resolve
 from tests.access.test_search import found
 from tests.support.policy_stub import Allows, PolicyStub, everything
 from tests.support.realm_service import MANAGEMENT
+from tools.support.request_bodies import set_property
 
 
 @pytest.fixture
@@ -56,6 +59,33 @@ async def test_the_history_names_tables_that_exist_to_the_policy(first: Lake) ->
         for target in each["resource"]["targets"]
     }
     assert {("TABLE", "t", False), ("TABLE", "u", False), ("VIEW", "v", False)} <= targets
+
+
+async def test_events_of_what_the_policy_denies_are_hidden_in_a_catalog_that_it_allows(first: Lake) -> None:
+    lake = first.copy()
+    for name in ("t", "u"):
+        await lake.ok(await lake.manager.post(f"{DB}/tables/{name}", set_property("a", "b")))
+    await lake.enter()
+    policed = PolicyServer(lake)
+    policed.stub.allows = all_but("db.u")
+
+    assert names(await events_seen(policed.client("root"))) == [("update-table", "t")]
+
+    await lake.ok(
+        await lake.manager.post(
+            "/v1/lake/tables/rename",
+            {
+                "source": {"namespace": ["db"], "name": "t"},
+                "destination": {"namespace": ["other"], "name": "moved"},
+            },
+        )
+    )
+    await lake.enter()
+    policed = PolicyServer(lake)
+    policed.stub.allows = all_but("db")
+
+    [renamed] = [each for each in await events_seen(policed.client("root")) if "destination" in each]
+    assert "source" not in renamed, "the policy denies the namespace of the old name"
 
 
 async def test_a_caller_learns_its_own_name_and_roles(first: Lake) -> None:

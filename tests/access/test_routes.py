@@ -567,6 +567,7 @@ def _discovery_cases() -> Sequence[Case]:
             EVERYBODY,
             lambda lake: {"relations": [{"identifier": ["db", "none"]}]},
         ),
+        Case("events", "POST /v1/{prefix}/events", "/v1/lake/events", (), EVERYBODY, lambda lake: {}),
         Case("history", "GET /v1/{prefix}/history", "/v1/lake/history", (), EVERYBODY),
         Case("tasks", "GET /v1/{prefix}/tasks", "/v1/lake/tasks", [P.CATALOG_MANAGE_METADATA], MANAGERS),
         Case(

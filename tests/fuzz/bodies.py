@@ -236,6 +236,22 @@ def resolutions() -> Bodies:
     return st.fixed_dictionaries({"relations": relations}, optional={"consistent": st.booleans()})
 
 
+def event_queries() -> Bodies:
+    """Requests for events, most of which are from the beginning of the feed."""
+    types = st.sampled_from(["create-table", "update-table", "drop-view", "x-gap", "none"])
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "continuation-token": st.sampled_from([None, "", "x", "1.1.x"]),
+            "page-size": st.integers(1, 200),
+            "operation-types": st.lists(types, max_size=3),
+            "catalog-objects-by-name": st.lists(st.sampled_from([["db"], ["db", "t"], ["none"]]), max_size=2),
+            "object-types": st.lists(st.sampled_from(["namespace", "table", "view"]), max_size=2),
+            "since-timestamp-ms": st.integers(0, 2**41),
+        },
+    )
+
+
 METRICS: JsonObject = {
     "report-type": "scan-report",
     "table-name": "t",
@@ -262,6 +278,7 @@ def bodies(address: Address) -> Mapping[str, Bodies]:
         "/metrics": st.just(METRICS),
         "/commit": transactions(address),
         "/resolve": resolutions(),
+        "/events": event_queries(),
         "/views": view_creations(address),
         "/register-view": registrations(address, KEPT_VIEW),
         "/views/{view}": view_commits(address),

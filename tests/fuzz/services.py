@@ -22,6 +22,7 @@ from storage_backends import ABSENT, ObjectStore
 from storage_backends.memory import MemoryStore
 from tests.iceberg.values import LOCATION, TWO_COLUMNS, UUID, table_with_snapshots
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.feeding import feed
 from tools.support.asgi_client import Answer, Client, scope_of
 from tools.support.request_bodies import view_request
 
@@ -204,6 +205,7 @@ async def seed(service: FuzzedService) -> None:
         await _make(
             service, f"{address.namespaces}/{joined(namespace)}", _post(address.namespaces, {"namespace": [*namespace]})
         )
+    await feed(service.session())  # which begins the first time
     await _seed_native(service)
     if service.external:
         await _make(service, f"{address.namespaces}/db/tables/registered", _followed(address))
@@ -216,6 +218,7 @@ async def seed(service: FuzzedService) -> None:
     for namespace, name in VIEWS:
         views = f"{address.namespaces}/{joined(namespace)}/views"
         await _make(service, f"{views}/{quote(name, safe='')}", _post(views, view_request(name)))
+    await feed(service.session())
 
 
 async def _seed_native(service: FuzzedService) -> None:

@@ -27,11 +27,11 @@ Operation: TypeAlias = Any
 @lru_cache
 def operations() -> Mapping[str, Operation]:
     """Every operation of the two specifications, by method and path, and those beside them that read a catalog, which
-    only our own document has: by GET, and `resolve`."""
+    only our own document has: by GET, and those of proposals."""
     (iceberg, polaris, _), ours = documents(), document()
     paths = {**iceberg["paths"], **polaris["paths"]}
     beside = {path: {"get": item["get"]} for path, item in ours["paths"].items() if _is_ours(item.get("get"))}
-    beside[RESOLVE] = ours["paths"][RESOLVE]
+    beside |= {path: ours["paths"][path] for path in PROPOSED}
     known = {kind: {**ours["components"].get(kind, {}), **components()[kind]} for kind in components()}
     whole = {**iceberg, "paths": {**beside, **paths}, "components": {**iceberg["components"], **known}}
     schema = schemathesis.openapi.from_dict(corrected(whole))
@@ -58,7 +58,7 @@ def management_operations() -> Mapping[str, Operation]:
     return {operation.label: operation for operation in (each.ok() for each in found)}
 
 
-RESOLVE = "/v1/{prefix}/resolve"
+PROPOSED = ("/v1/{prefix}/resolve", "/v1/{prefix}/events")
 GOVERNED = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/namespaces/"
 CHECK = f"{MANAGEMENT_BASE}/catalogs/{{catalog}}/check"
 CALLER = f"{MANAGEMENT_BASE}/caller"

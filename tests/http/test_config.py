@@ -97,6 +97,7 @@ async def test_the_whole_configuration_is_pinned(client: Client) -> None:
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/timeline/{version}",
             "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/compare",
             "POST /v1/{prefix}/resolve",
+            "POST /v1/{prefix}/events",
             "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications",
             "GET /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
             "POST /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",

@@ -5,10 +5,13 @@ import inspect
 from datetime import date
 from pathlib import Path
 
+import pytest
+
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.reports import take_report
 from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state import feed_cursors
 from arco_catalog.state.bell import Bell
 from arco_catalog.state.checkpoints import Checkpoints
 from arco_catalog.state.entries import RelationEntry
@@ -23,12 +26,14 @@ from arco_catalog.state.proposal_store import ProposalStore
 from arco_catalog.state.reads import Reads
 from arco_catalog.state.registry import Operation
 from arco_catalog.state.spilling import Limits
+from arco_catalog.state.subscription import DeadLetter, Subscription
 from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.expiry.tables import LiveTable, submit_table
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends.memory import MemoryStore
+from tests.support.feeding import feed
 from tests.upkeep.recovery.test_backup import a_catalog, a_lived_in_catalog, backed_up, clock_of, restored
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
@@ -98,6 +103,10 @@ async def a_catalog_with_all_kinds() -> CatalogFixture:
     aside = session.state.paths.kept_aside(fixture.runtime.ulid(), session.state.paths.manifest)
     await session.state.create(aside, b"{}")
     await fixture.another().commit(set_property("p", "z"), "b")
+    await feed(fixture.another().session())
+    subscription = Subscription("s", GONE, "https://example.com/", 0, None, 1)
+    await session.state.create(session.state.paths.subscription("s"), subscription.body)
+    await session.state.create(session.state.paths.dead_letter(GONE, 1), DeadLetter(1, "refused", {}, 1).body)
     return fixture
 
 
@@ -128,7 +137,8 @@ async def test_a_backup_and_its_restore_know_every_kind(tmp_path: Path) -> None:
             assert keys <= after[kind], kind
 
 
-async def test_a_collection_knows_every_kind() -> None:
+async def test_a_collection_knows_every_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_cursors, "MAX_BEHIND", 1)  # so that all cursors include the old segments
     fixture = await a_catalog_with_all_kinds()
     first = keys_by_kind(fixture)
     for name in ("a", "b", "r"):
@@ -137,6 +147,7 @@ async def test_a_collection_knows_every_kind() -> None:
         clock_of(fixture).ms += 40 * DAY_MS
         await task_worker(fixture.another().catalog).run_until_idle()
         await fixture.another().namespace(f"n{fixture.runtime.ulid()}")  # HEAD moves
+        await feed(fixture.another().session(deadline_ms=DAY_MS))
         await collect(fixture.another().session(deadline_ms=DAY_MS), delete=True)
     last = keys_by_kind(fixture)
     checkpoints = await Checkpoints.read(fixture.another().session().state)

@@ -174,6 +174,7 @@ ON_S3 = {
     "serve": [],
     "ls": [],
     "history": [],
+    "events": [],
     "reconcile": [],
     "init": [],
     "bootstrap": [],

@@ -14,7 +14,7 @@ from arco_catalog.planning.governance import (
 )
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
-from tools.openapi import discovery, inspection, resolving
+from tools.openapi import discovery, events, inspection, resolving
 from tools.openapi.builders import TAG, TEXT, json_content, list_of, parameter_references, query, reference
 from tools.openapi.specifications import MANAGEMENT_BASE, Json
 
@@ -99,6 +99,7 @@ OPERATIONS: Mapping[str, Json] = {
     },
     **inspection.OPERATIONS,
     **resolving.OPERATIONS,
+    **events.OPERATIONS,
 }
 """Whole operations, by their endpoints."""
 
@@ -196,6 +197,7 @@ SCHEMAS: Mapping[str, Json] = {
     **discovery.SCHEMAS,
     **inspection.SCHEMAS,
     **resolving.SCHEMAS,
+    **events.SCHEMAS,
     "Caller": {
         "description": "The caller's principal, null if its rights are not checked, and its active principal roles.",
         "type": "object",

@@ -79,15 +79,17 @@ async def next_commits(
 
 
 async def read_receipt(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
-    """Returns the receipt for a metadata file of an entity, the committed one or else the pending one, with the current
-    names of fields; None if there is none that can be read. Raises `StoreError`."""
+    """Returns the committed receipt for a metadata file of an entity, if need be made of the pending one, with the
+    current names of fields; None if there is none that can be read. Raises `StoreError`."""
     paths, key = session.state.paths, commit_key(entity, file.location)
     for stage in (receipt.COMMITTED, receipt.PENDING, receipt.COMMITTED):  # a collection deletes pending ones last
         path = paths.receipt(stage, key, file.ms)
         found = await session.state.read(path)
         if found is not None:
             try:
-                return receipt.with_current_names(receipt.parse(found.body, path), stage)
+                parsed = receipt.parse(found.body, path)
+                made = receipt.committed(parsed) if stage == receipt.PENDING else parsed
+                return receipt.with_current_names(made, receipt.COMMITTED)
             except InternalError:
                 continue
     return None

@@ -7,6 +7,7 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.tasks.execution import task_session
 from arco_catalog.tasks.feed_stats import FeedStats
+from arco_catalog.upkeep.delivery.executor import Deliveries
 from arco_catalog.upkeep.feed.sequencer import Sequencer
 from storage_backends import StoreError
 
@@ -18,10 +19,12 @@ RUN_MS = 10 * 60_000
 
 class FeedWork:
     """Enters the changes of a catalog into its event feed, whenever its worker looks for tasks. One run goes on at a
-    time; what another process enters is not entered again."""
+    time; what another process enters is not entered again. Then it makes the tasks of `deliveries` that send events to
+    subscriptions."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, deliveries: Deliveries) -> None:
         self._catalog = catalog
+        self._deliveries = deliveries
         self._sequencer = Sequencer()
         self._running = asyncio.Lock()
 
@@ -34,6 +37,7 @@ class FeedWork:
             session = task_session(self._catalog, "events", self._catalog.runtime.now_ms() + RUN_MS)
             try:
                 await self._sequencer.run(session, stats)
+                await self._deliveries.submit_due(session)
             except (StoreError, CatalogError) as error:
                 stats.errors += 1
                 _LOG.warning("changes could not enter the event feed, and the next run enters them: %s", error)

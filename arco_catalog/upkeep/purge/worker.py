@@ -7,10 +7,12 @@ from arco_catalog.operations.lazy_vending import LazyVending
 from arco_catalog.operations.tasks import submitted_purge
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.runtime import Runtime
-from arco_catalog.state.task import EXPIRY_SWEEP, TABLE_EXPIRY, TABLE_MAINTENANCE, TABLE_PURGE, Task
+from arco_catalog.state.task import EVENT_DELIVERY, EXPIRY_SWEEP, TABLE_EXPIRY, TABLE_MAINTENANCE, TABLE_PURGE, Task
 from arco_catalog.tasks.execution import Execution, Executor, TaskResult
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import Worker
+from arco_catalog.upkeep.delivery.executor import Deliveries, DeliveryExecutor
+from arco_catalog.upkeep.delivery.sinks import Sinks
 from arco_catalog.upkeep.expiry.executor import ExpiryExecutor
 from arco_catalog.upkeep.expiry.sweep import SweepExecutor, Sweeps
 from arco_catalog.upkeep.purge.delegate import Delegate
@@ -37,24 +39,26 @@ def task_worker(
     *,
     delegate: Delegate | None = None,
     anti_join: AntiJoin | None = None,
-    feeds: bool = False,
+    sinks: Sinks | None = None,
 ) -> Worker:
     """Makes a worker of this process for the tasks of a catalog. It hands purges over to the service of `delegate`, as
     far as they may be, or executes them by `anti_join`; with neither, it purges by itself. It expires snapshots where a
-    policy requires it, and leaves maintenance tasks to the pipeline. With `feeds` it also fills the catalog's event
-    feed. `policies` has the leases and retries; None for the default ones."""
+    policy requires it, and leaves maintenance tasks to the pipeline. With `sinks` it also fills the catalog's event
+    feed, and delivers events to the receivers that `sinks` makes. `policies` has the leases and retries; None for the
+    default ones."""
     executors: Mapping[str, Executor] = {
         TABLE_PURGE: PurgeExecutor(delegate, anti_join),
         TABLE_MAINTENANCE: LeftToThePipeline(),
         TABLE_EXPIRY: ExpiryExecutor(),
         EXPIRY_SWEEP: SweepExecutor(),
+        EVENT_DELIVERY: DeliveryExecutor(sinks),
     }
     sweeps = Sweeps(catalog.runtime)
     feeding = None
-    if feeds:
+    if sinks is not None:
         from arco_catalog.upkeep.feed.work import FeedWork
 
-        feeding = FeedWork(catalog)
+        feeding = FeedWork(catalog, Deliveries())
     return Worker(catalog, executors, submitted_purge, policies or TaskPolicies(), sweeps.submit_due, feeding)
 
 

@@ -158,7 +158,7 @@ async def _restore_pointer(
     *,
     dry: bool,
 ) -> JsonObject:
-    """Restores one pointer to the metadata file that the operator has chosen, or else to the one that is proven to be
+    """Restores one pointer to the metadata file that the operator has named, or else to the one that is proven to be
     the last; leaves it if there is neither, and with `dry`. `state` is the pointer's condition, `stored` the object as
     it was read. Returns the fields of the report."""
     entity = search.lost.entity

@@ -1,0 +1,160 @@
+"""Delivers the events of the feed to one subscription, in the order of the feed (docs/design/delivery.md)."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.shapes import Fields
+from arco_catalog.operations.events import event_of
+from arco_catalog.operations.feed import FeedPage, NoSuchFeed, read_feed
+from arco_catalog.planning.cloud_events import cloud_event
+from arco_catalog.planning.event_filter import EventFilter, read_filter
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.access import State
+from arco_catalog.state.feed import FeedRecord
+from arco_catalog.state.subscription import DeadLetter, Subscription, read_subscription
+from arco_catalog.upkeep.delivery.sink import DeliveryError, Message, ReceiverUnreachable, Sink
+from arco_catalog.upkeep.delivery.sinks import Sinks
+from storage_backends import ABSENT, Applied, Matches, Version
+
+PAGE = 100
+"""The number of records of the feed that are read at once."""
+SAVE_AFTER = 20
+"""After so many deliveries the cursor is saved: a worker that is killed delivers at most so many events again."""
+FIRST_PAUSE_MS, LAST_PAUSE_MS = 5_000, 60 * 60_000
+"""The pause after the first failed attempt at an event, which every later one doubles, and the limit of pauses."""
+MAX_PROBLEM = 500
+"""The maximum length of a problem, in characters."""
+
+
+class VersionedSubscription(NamedTuple):
+    """A subscription, and the version of its object."""
+
+    subscription: Subscription
+    version: Version
+
+
+class DeliveryResult(NamedTuple):
+    """What a delivery did: the numbers of events that were accepted, and of those set aside as dead letters; and the
+    time from which it is to be continued, in milliseconds since 1970, None if everything was delivered."""
+
+    accepted: int
+    set_aside: int
+    again_ms: int | None
+
+
+class LostPlace(Exception):
+    """The subscription is gone, or another worker has changed it: the delivery ends without doing more."""
+
+
+async def deliver(open_session: Callable[[], Session], name: str, id_: str, sinks: Sinks) -> DeliveryResult:
+    """Delivers everything that is in the feed to the subscription of this name and id, or up to an event that its
+    receiver does not accept. `open_session` returns a session as long as this worker may go on. Raises `LostPlace`,
+    `StoreError`, `InternalError`, and the errors of `open_session`."""
+    delivery = _Delivery(open_session, await _read(open_session().state, name, id_))
+    now_ms = open_session().now_ms()
+    if delivery.subscription.next_ms > now_ms:
+        return delivery.result(delivery.subscription.next_ms)
+    try:
+        sink = sinks(delivery.subscription)
+        event_filter = read_filter(Fields(delivery.subscription.event_filter, "subscription"))
+    except (ValueError, BadRequest) as error:
+        return await delivery.failed(ReceiverUnreachable(f"the subscription can't be followed: {error}"))
+    while True:
+        subscription = delivery.subscription
+        try:
+            page = await read_feed(open_session().state, subscription.token, PAGE)
+        except (BadRequest, NoSuchFeed) as error:
+            return await delivery.failed(ReceiverUnreachable(f"the feed can't be read: {error.message}"))
+        again = await delivery.send(page, event_filter, sink)
+        if again is not None:
+            return again
+        if page.is_end:
+            return delivery.result(None)
+
+
+async def _read(state: State, name: str, id_: str) -> VersionedSubscription:
+    """Returns a subscription with its version. Raises `LostPlace` if it is gone."""
+    found = await read_subscription(state, name)
+    if found is None or found[0].id != id_:
+        raise LostPlace("the subscription was removed")
+    return VersionedSubscription(found[0], found[1].version)
+
+
+class _Delivery:
+    """One delivery to a subscription, which it changes only if no other process has."""
+
+    def __init__(self, open_session: Callable[[], Session], found: VersionedSubscription) -> None:
+        self._open_session = open_session
+        self.subscription, self._version = found
+        self._accepted = 0
+        self._set_aside = 0
+        self._unsaved = 0
+
+    def result(self, again_ms: int | None) -> DeliveryResult:
+        """Returns the counts until now."""
+        return DeliveryResult(self._accepted, self._set_aside, again_ms)
+
+    async def send(self, page: FeedPage, event_filter: EventFilter, sink: Sink) -> DeliveryResult | None:
+        """Sends the events of a page that are selected and were not delivered before, and stores the cursor. Returns
+        the result if an event was not accepted, None after the whole page."""
+        for record in self._new(page.records):
+            event = event_of(record)
+            if event is not None and event_filter.selects(event):
+                session = self._open_session()
+                made = cloud_event(event, record.number, session.settings.warehouse)
+                try:
+                    await sink.send(Message.of(made))
+                    self._accepted += 1
+                except DeliveryError as error:
+                    stopped = await self._not_accepted(record, made, error)
+                    if stopped is not None:
+                        return stopped
+                self._unsaved += 1
+            self.subscription = self.subscription.delivered(record.number, self.subscription.token)
+            if self._unsaved >= SAVE_AFTER:
+                await self._save()
+        last = page.records[-1].number if page.records else self.subscription.cursor
+        self.subscription = self.subscription.delivered(max(last, self.subscription.cursor), page.token)
+        await self._save()
+        return None
+
+    def _new(self, records: Sequence[FeedRecord]) -> Sequence[FeedRecord]:
+        """Returns the records after the cursor."""
+        return [record for record in records if record.number > self.subscription.cursor]
+
+    async def _not_accepted(self, record: FeedRecord, event: JsonObject, error: DeliveryError) -> DeliveryResult | None:
+        """Sets an event aside that its receiver has not accepted often enough, and returns None; or else stores when to
+        try again, and returns the result."""
+        tries = self.subscription.tries + 1
+        if error.max_tries is None or tries < error.max_tries:
+            return await self.failed(error)
+        session = self._open_session()
+        letter = DeadLetter(record.number, str(error)[:MAX_PROBLEM], event, session.now_ms())
+        key = session.state.paths.dead_letter(self.subscription.id, record.number)
+        await session.state.store.put(key, letter.body, ABSENT)
+        self._set_aside += 1
+        return None
+
+    async def failed(self, error: DeliveryError) -> DeliveryResult:
+        """Stores that the next event was not delivered, and when it is tried again. Returns the result."""
+        before = self.subscription
+        pause_ms = FIRST_PAUSE_MS << min(before.failures, 20)
+        next_ms = self._open_session().now_ms() + min(pause_ms, LAST_PAUSE_MS)
+        problem, counts = str(error)[:MAX_PROBLEM], error.max_tries is not None
+        self.subscription = before.failed(problem, next_ms, counts=counts)
+        await self._save()
+        return self.result(next_ms)
+
+    async def _save(self) -> None:
+        """Stores the subscription if it is still the one that was read. Raises `LostPlace` if it is not, and
+        `StoreError`."""
+        state, subscription = self._open_session().state, self.subscription
+        outcome = await state.store.put(
+            state.paths.subscription(subscription.name), subscription.body, Matches(self._version)
+        )
+        if not isinstance(outcome, Applied):
+            raise LostPlace("another worker has delivered to the subscription, or it was removed")
+        self._version = outcome.version
+        self._unsaved = 0

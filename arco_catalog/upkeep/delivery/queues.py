@@ -1,0 +1,60 @@
+"""Sends events to queues and topics of clouds: Amazon SQS and SNS, Google Cloud Pub/Sub, Azure Storage queues. The
+process's own credentials for that cloud must allow it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from arco_catalog.upkeep.delivery.sink import DeliveryError, EventRefused, Message, ReceiverUnreachable
+from storage_backends import StoreError, StoreUnavailable
+
+Put = Callable[[Message], Awaitable[None]]
+"""Sends a message once. Raises `StoreError`."""
+
+
+class Queue:
+    """A queue or topic, which `put` sends a message to, of at most `max_bytes`."""
+
+    def __init__(self, put: Put, max_bytes: int) -> None:
+        self._put = put
+        self._max_bytes = max_bytes
+
+    async def send(self, message: Message) -> None:
+        """Sends a message once. Raises `DeliveryError`."""
+        if len(message.body) > self._max_bytes:
+            raise EventRefused(f"the event has {len(message.body):,} bytes, more than the queue takes")
+        try:
+            await self._put(message)
+        except StoreUnavailable as error:
+            raise DeliveryError(str(error)) from error
+        except StoreError as error:
+            raise ReceiverUnreachable(str(error)) from error
+
+
+def queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Queue | None:
+    """Returns the queue or topic of this name; None if the name has not the form of one. Only the modules of its cloud
+    are imported."""
+    if name.startswith("arn:"):
+        from storage_backends.s3 import notification as aws
+
+        if aws.ARN.fullmatch(name) is None:
+            return None
+        return Queue(
+            lambda message: aws.publish(
+                name, message.body.decode(), message.entity or "catalog", message.id, environment, now_ms
+            ),
+            aws.MAX_MESSAGE_BYTES,
+        )
+    if name.startswith("projects/"):
+        from storage_backends.gcs import notification as google
+
+        if google.TOPIC.fullmatch(name) is None:
+            return None
+        topic = google.Topic(name, environment, now_ms)
+        return Queue(lambda message: topic.publish(message.body, message.entity or ""), google.MAX_MESSAGE_BYTES)
+    if ".queue.core." in name:
+        from storage_backends.azure import notification as azure
+
+        if azure.QUEUE.fullmatch(name) is None:
+            return None
+        queue = azure.MessageQueue(name, environment, now_ms)
+        return Queue(lambda message: queue.put(message.body), azure.MAX_MESSAGE_BYTES)
+    return None

@@ -1,0 +1,70 @@
+"""What a receiver of events is: the message that it gets, and the ways in which a delivery fails."""
+
+from typing import ClassVar, Protocol
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.cloud_events import encode
+from arco_catalog.state.fields import text
+from storage_backends.lazy_dataclass import dataclass
+
+MAX_ANSWER_BYTES = 64 << 10
+"""The maximum size of a receiver's response, of which only the status is read."""
+NOT_FOR_THE_EVENT = frozenset({401, 403, 404, 405, 407, 410})
+"""Statuses by which a receiver denies access to the sender, whatever the event is."""
+REFUSALS = frozenset({400, 413, 415, 422})
+"""Statuses by which a receiver does not accept an event."""
+
+
+class DeliveryError(Exception):
+    """A receiver did not take an event. After `max_tries` such failures the event is kept as a dead letter; None if it
+    is tried for ever, since it is not because of the event."""
+
+    max_tries: ClassVar[int | None] = 12
+
+
+class EventRefused(DeliveryError):
+    """The receiver refused the event itself."""
+
+    max_tries = 3
+
+
+class ReceiverUnreachable(DeliveryError):
+    """The receiver can't be reached, or takes nothing from this sender."""
+
+    max_tries = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A CloudEvent as it is sent: its id, the entity that it is about, None without one, and its bytes."""
+
+    id: str
+    entity: str | None
+    body: bytes
+
+    @classmethod
+    def of(cls, event: JsonObject) -> "Message":
+        """Returns the message of a CloudEvent."""
+        entity = event.get("partitionkey")
+        return cls(text(event, "id"), entity if isinstance(entity, str) else None, encode(event))
+
+
+class Sink(Protocol):
+    """The interface of receivers of events."""
+
+    async def send(self, message: Message) -> None:
+        """Sends a message once; returns when the receiver has accepted it. Raises `DeliveryError`."""
+        ...
+
+
+def check_accepted(receiver: str, status: int) -> None:
+    """Returns if a receiver has accepted a message, by the status of its response. Raises `DeliveryError`, which has
+    nothing else of the response. `receiver` names the receiver."""
+    if 200 <= status < 300:
+        return
+    reason = f"{receiver} answered with status {status}"
+    if status in REFUSALS:
+        raise EventRefused(reason)
+    if status in NOT_FOR_THE_EVENT or 300 <= status < 400:
+        raise ReceiverUnreachable(reason)
+    raise DeliveryError(reason)

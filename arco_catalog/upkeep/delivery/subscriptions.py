@@ -1,0 +1,99 @@
+"""Makes, lists and removes subscriptions to events, and sends dead letters again, for operators (docs/events.md)."""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.shapes import Fields
+from arco_catalog.operations.feed import NoSuchFeed, newest_token
+from arco_catalog.planning.event_filter import read_filter
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters, read_subscription
+from arco_catalog.upkeep.delivery.sink import DeliveryError, Message, Sink
+from arco_catalog.upkeep.delivery.sinks import Sinks
+from storage_backends import ABSENT, Applied
+
+NAME = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+class NoSuchSubscription(NotFound):
+    """The catalog has no subscription of this name."""
+
+
+async def subscribe(session: Session, wanted: Subscription, sinks: Sinks, *, only_new: bool) -> Subscription:
+    """Stores a subscription, and returns it: with the place from which it gets events, the end of the feed if it is to
+    get `only_new` ones and the catalog has a feed, else the beginning. Raises `BadRequest` for a name, a receiver or a
+    filter that can't be used, `AlreadyExists` if the name is in use, and `StoreError`."""
+    if NAME.fullmatch(wanted.name) is None:
+        raise BadRequest(
+            f"{wanted.name!r} can't be the name of a subscription: use lower-case letters, digits and single hyphens"
+        )
+    read_filter(Fields(wanted.event_filter, "subscription"))
+    try:
+        sinks(wanted)
+    except ValueError as error:
+        raise BadRequest(f"events can't be sent to {wanted.sink!r}: {error}") from error
+    made = wanted
+    if only_new:
+        try:
+            token = await newest_token(session.state)
+            made = wanted.delivered(int(token.partition("-")[0]), token)
+        except NoSuchFeed:
+            made = wanted  # the feed begins later, and everything in it is new
+    key = session.state.paths.subscription(made.name)
+    if not isinstance(await session.state.store.put(key, made.body, ABSENT), Applied):
+        raise AlreadyExists(f"There is a subscription {made.name!r} already: remove it first, or use another name")
+    return made
+
+
+async def require_subscription(session: Session, name: str) -> Subscription:
+    """Returns a subscription. Raises `NoSuchSubscription`, `StoreError`, and `InternalError` for a corrupt one."""
+    found = None if NAME.fullmatch(name) is None else await read_subscription(session.state, name)
+    if found is None:
+        raise NoSuchSubscription(f"There is no subscription {name!r}: list them with `arco events subscriptions`")
+    return found[0]
+
+
+async def unsubscribe(session: Session, name: str) -> int:
+    """Removes a subscription and its dead letters, and returns the number of these. Raises as `require_subscription`
+    does."""
+    subscription = await require_subscription(session, name)
+    await session.state.store.delete(session.state.paths.subscription(name))
+    count = 0
+    async with aclosing(dead_letters(session.state, subscription.id)) as letters:
+        async for key, _ in letters:
+            await session.state.store.delete(key)
+            count += 1
+    return count
+
+
+async def resend(
+    session: Session, subscription: Subscription, sink: Sink
+) -> AsyncGenerator[tuple[DeadLetter, DeliveryError | None], None]:
+    """Sends the dead letters of a subscription again, in their order, and removes those that were accepted. Yields
+    each, with the error if it was not accepted. Raises `StoreError`."""
+    async with aclosing(dead_letters(session.state, subscription.id)) as letters:
+        async for key, letter in letters:
+            try:
+                await sink.send(Message.of(letter.event))
+            except DeliveryError as error:
+                yield letter, error
+                continue
+            await session.state.store.delete(key)
+            yield letter, None
+
+
+def described(subscription: Subscription) -> JsonObject:
+    """Returns a subscription for people and programs, without its secret."""
+    return {
+        "name": subscription.name,
+        "to": subscription.sink,
+        "filter": subscription.event_filter,
+        "delivered-up-to": subscription.cursor,
+        "created-ms": subscription.created_ms,
+        "failures": subscription.failures,
+        "next-attempt-ms": subscription.next_ms or None,
+        "problem": subscription.problem,
+    }

@@ -1,0 +1,63 @@
+"""Sends events to a webhook: one signed POST for each event, to a URL of https, without redirects."""
+
+from collections.abc import Callable
+
+from arco_catalog.planning.cloud_events import CONTENT_TYPE
+from arco_catalog.upkeep.delivery.addresses import is_public, is_usable
+from arco_catalog.upkeep.delivery.signing import key_of, signed_headers
+from arco_catalog.upkeep.delivery.sink import (
+    MAX_ANSWER_BYTES,
+    DeliveryError,
+    Message,
+    ReceiverUnreachable,
+    check_accepted,
+)
+from storage_backends import StoreDenied, StoreUnavailable
+from storage_backends.wire.fetch import checked_url, fetch
+from storage_backends.wire.http1 import NeverSent
+from storage_backends.wire.pool import Timeouts
+
+TIMEOUTS = Timeouts(connect_s=5.0, idle_s=10.0, exchange_s=15.0)
+"""Less than the margin at the end of a lease, so that no request outlives the lease of its worker."""
+
+
+class Webhook:
+    """The receiver at a URL, which gets events that are signed with a secret. It must have a public address, unless
+    `allows_private`; then it may also be at http on this machine. Raises `ValueError` for a URL or secret that can't
+    be used."""
+
+    def __init__(self, url: str, secret: str, now_ms: Callable[[], int], *, allows_private: bool) -> None:
+        key_of(secret)
+        try:
+            self._host = checked_url(url, plain_loopback=allows_private).netloc
+        except StoreDenied as error:
+            raise ValueError(str(error)) from error
+        self._url, self._secret, self._now_ms, self._allows_private = url, secret, now_ms, allows_private
+
+    async def send(self, message: Message) -> None:
+        """Sends a message by one POST, with a fresh signature. Raises `DeliveryError`."""
+        headers = {
+            "content-type": CONTENT_TYPE,
+            **signed_headers(self._secret, message.id, self._now_ms() // 1000, message.body),
+        }
+        try:
+            response = await fetch(
+                self._url,
+                headers,
+                self._now_ms,
+                MAX_ANSWER_BYTES,
+                method="POST",
+                body=message.body,
+                plain_loopback=self._allows_private,
+                timeouts=TIMEOUTS,
+                permits=is_usable if self._allows_private else is_public,
+            )
+        except StoreUnavailable as error:
+            raise _failure(error) from error
+        check_accepted(f"the webhook at {self._host}", response.status)
+
+
+def _failure(error: StoreUnavailable) -> DeliveryError:
+    """Returns the error for a request without a response: one that was never sent is not the event's fault."""
+    never_sent = isinstance(error.__cause__, NeverSent)
+    return (ReceiverUnreachable if never_sent else DeliveryError)(str(error))
