@@ -1,16 +1,17 @@
 """The delete files of some manifests in a form of which a plan reads as much as it needs: a part of the index of a
 snapshot's deletes (docs/design/scan-planning.md#deletes).
 
-A part is a header, and a compressed body with a row for each delete file. A row begins with the hash of the key by
-which its file is found (`delete_index.lookup_key`). So a plan finds the rows for its data files without decoding the
-others, which takes a tenth of a microsecond a row.
+A part is a header, a table with a hash for each delete file, and blocks of rows, each compressed. The hash is that of
+the key by which a file is found (`delete_index.lookup_key`). Rows are in the order of partitions, and first those for
+all partitions. So a plan finds the blocks with rows for its data files by the table, and reads only these.
 """
 
 import base64
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal, InvalidOperation
+from struct import unpack
 from typing import Any, Final, NamedTuple
 
 from arco_catalog.iceberg.content_files import (
@@ -20,118 +21,168 @@ from arco_catalog.iceberg.content_files import (
     FileStatistics,
     PartitionValue,
 )
-from arco_catalog.iceberg.delete_index import FILE_PATH_ID, lookup_key, lookup_keys
+from arco_catalog.iceberg.delete_index import EVERYWHERE, FILE_PATH_ID, lookup_key, lookup_keys
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.iceberg.partition_keys import PartitionKeys
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of the form: part of the hash that names a part."""
-MAX_UNPACKED: Final = 64 << 20
-"""Maximum bytes of a part, unpacked."""
-_PIECE_BYTES: Final = 256 << 10
-"""Bytes of a part that are unpacked at a time."""
-_KEY_BYTES: Final = 8
+BLOCK_BYTES: Final = 32 << 10
+"""Bytes of the rows of a block, after which it has no further row."""
+MAX_BLOCK_BYTES: Final = 8 << 20
+"""Maximum bytes of a block, unpacked. A row has at most a few megabytes: an entry of a manifest has two."""
+_HASH_BYTES: Final = 4
+_BIG_ENDIAN: Final = "big"
 
 
 class InvalidPart(Exception):
     """The bytes are no part of an index of deletes in the form of this version."""
 
 
-class PartHeader(NamedTuple):
-    """What a plan knows of a part before it reads the body: the number of delete files, the columns of equality
-    deletes, by which the statistics of data files are compared, and the bytes of the body."""
+class Block(NamedTuple):
+    """A block of a part: how many rows it has, and its bytes, compressed."""
 
-    files: int
-    columns: frozenset[int]
+    rows: int
     size: int
 
 
+class PartHeader(NamedTuple):
+    """What a plan knows of a part before it reads the rows: the columns of equality deletes, by which the statistics of
+    data files are compared, the blocks, and where the table of hashes starts, in bytes."""
+
+    columns: frozenset[int]
+    blocks: Sequence[Block]
+    start: int
+
+    @property
+    def files(self) -> int:
+        """The number of delete files."""
+        return sum(block.rows for block in self.blocks)
+
+    @property
+    def end(self) -> int:
+        """Where the table of hashes ends and the blocks start, in bytes."""
+        return self.start + _HASH_BYTES * self.files
+
+
+class BlockRows(NamedTuple):
+    """Rows of a block by number, and the place of the block in its part, in bytes."""
+
+    start: int
+    size: int
+    rows: Sequence[int]
+
+
 def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> bytes:
-    """Returns the bytes of a part of the index of a snapshot's deletes, with these delete files under the keys of their
-    partitions. Equal arguments give equal
+    """Returns the part of an index with these delete files, by the keys of their partitions. Equal arguments give equal
     bytes."""
     columns: set[int] = set()
-    count, packer, body = 0, zlib.compressobj(3), bytearray()
-    for file in files:
-        count += 1
+    hashes, blocks, body, rows = bytearray(), list[Block](), bytearray(), list[bytes]()
+    size = 0
+    for key, file in _in_order(files, partitions):
         columns.update(file.equality_ids or ())
-        body += packer.compress(_hash(lookup_key(file, partitions)) + dumps(_row(file)) + b"\n")
-    body += packer.flush()
-    header: JsonObject = {"version": VERSION, "files": count, "columns": [*sorted(columns)], "size": len(body)}
-    return dumps(header) + b"\n" + body
+        hashes += _hash(key).to_bytes(_HASH_BYTES, _BIG_ENDIAN)
+        rows.append(dumps(_row(file)))
+        size += len(rows[-1])
+        if size >= BLOCK_BYTES:
+            blocks.append(_add_block(rows, body))
+            size = 0
+    if rows:
+        blocks.append(_add_block(rows, body))
+    header: JsonObject = {"version": VERSION, "columns": [*sorted(columns)], "blocks": [[*each] for each in blocks]}
+    return dumps(header) + b"\n" + hashes + body
+
+
+def _in_order(files: Iterable[ContentFile], partitions: PartitionKeys) -> Sequence[tuple[str, ContentFile]]:
+    """Returns the files with their keys, in the order of their partitions, and first those for all partitions."""
+    ordered: list[tuple[bytes, str, int, ContentFile]] = []
+    for number, file in enumerate(files):
+        key = lookup_key(file, partitions)
+        place = b"" if key == EVERYWHERE else hashlib.blake2b(_bytes(partitions.text_of(file)), digest_size=8).digest()
+        ordered.append((place, key, number, file))
+    ordered.sort(key=lambda each: each[:3])
+    return [(key, file) for _, key, _, file in ordered]
+
+
+def _add_block(rows: list[bytes], body: bytearray) -> Block:
+    """Adds a block with these rows to the body of a part, and empties the list."""
+    packed = zlib.compress(b"\n".join(rows), 3)
+    body += packed
+    block = Block(len(rows), len(packed))
+    rows.clear()
+    return block
 
 
 def read_header(part: bytes) -> PartHeader:
-    """Reads the header of a part of an index of deletes, of which the first bytes are given. Raises `InvalidPart`."""
+    """Reads the header of a part, of which the first bytes are given. Raises `InvalidPart`."""
+    line, _, _ = part.partition(b"\n")
     try:
-        header = loads(part.partition(b"\n")[0])
+        header = loads(line)
     except MalformedJson as error:
-        raise InvalidPart("the header of a part of an index of deletes is not JSON") from error
+        raise InvalidPart("its header is no JSON") from error
     match header:
-        case {"version": 2, "files": int(files), "columns": list(columns), "size": int(size)}:
-            return PartHeader(files, frozenset(column for column in columns if isinstance(column, int)), size)
+        case {"version": 3, "columns": list(columns), "blocks": list(blocks)}:
+            ids = frozenset(column for column in columns if isinstance(column, int))
+            return PartHeader(ids, [*map(_block, blocks)], len(line) + 1)
         case _:
-            raise InvalidPart("the header of a part of an index of deletes has an unknown version or form")
+            raise InvalidPart("its header has another form")
 
 
-def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set[bytes]:
-    """Returns the hashes with which the rows begin, in an index of deletes, that may apply to one of these data
-    files."""
-    return {_hash(key) for file in data for key in lookup_keys(file, partitions)}
+def _block(value: JsonValue) -> Block:
+    """Reads a block of a header. Raises `InvalidPart`."""
+    match value:
+        case [int(rows), int(size)] if rows > 0 and size > 0:
+            return Block(rows, size)
+        case _:
+            raise InvalidPart("a block in its header has another form")
 
 
-class PartReader:
-    """Reads the delete files in a part whose rows begin with one of some hashes, a few at a time. `check` is called
-    while rows are read, and may raise. `ended` is whether all were read."""
-
-    def __init__(self, part: bytes, hashes: Set[bytes], check: Callable[[], None]) -> None:
-        self._rows = _rows(part, check)
-        self._hashes = hashes
-        self.ended = False
-
-    def read(self, memory: int) -> Sequence[ContentFile]:
-        """Returns the next delete files, up to the one with which they take more than `memory` bytes; sets `ended` if
-        none is left after them. Raises `InvalidPart`, and as `check` does."""
-        found: list[ContentFile] = []
-        try:
-            for row in self._rows:
-                if row[: 2 * _KEY_BYTES] in self._hashes:
-                    found.append(_file(loads(row[2 * _KEY_BYTES :])))
-                    memory -= found[-1].memory
-                    if memory < 0:
-                        return found
-        except (MalformedJson, ValueError, TypeError, KeyError, InvalidOperation) as error:
-            raise InvalidPart(f"a row in a part of an index of deletes is corrupt: {error}") from error
-        self.ended = True
-        return found
+def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set[int]:
+    """Returns the hashes of the delete files that may apply to one of these data files."""
+    return {*map(_hash, {key for file in data for key in lookup_keys(file, partitions)})}
 
 
-def _rows(part: bytes, check: Callable[[], None]) -> Iterator[bytes]:
-    """Unpacks a part of an index of deletes, and yields the rows. `check` is called before each piece is unpacked.
-    Raises `InvalidPart`."""
-    _, _, packed = part.partition(b"\n")
+def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[BlockRows]:
+    """Returns the rows of a part, by block, that have one of these hashes by its `table` of them. Raises `InvalidPart`
+    for a table of another length."""
+    if len(table) != _HASH_BYTES * header.files:
+        raise InvalidPart("its table of hashes has another length")
+    of_rows = unpack(f">{header.files}I", table)
+    if hashes.isdisjoint(of_rows):
+        return []
+    found: list[BlockRows] = []
+    first, start = 0, header.end
+    for block in header.blocks:
+        rows = [row for row, each in enumerate(of_rows[first : first + block.rows]) if each in hashes]
+        if rows:
+            found.append(BlockRows(start, block.size, rows))
+        first += block.rows
+        start += block.size
+    return found
+
+
+def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
+    """Returns the delete files in these rows of a block. Raises `InvalidPart`."""
     unpacker = zlib.decompressobj()
-    left, rest = MAX_UNPACKED, b""
     try:
-        while not unpacker.eof:
-            check()
-            piece = unpacker.decompress(packed, _PIECE_BYTES)
-            packed, left = unpacker.unconsumed_tail, left - len(piece)
-            if left < 0 or not (piece or packed or unpacker.eof):
-                raise InvalidPart(
-                    f"a part of an index of deletes ends too early, or has more than {MAX_UNPACKED:,} bytes of rows"
-                )
-            *rows, rest = (rest + piece).split(b"\n")
-            yield from rows
-        if rest:
-            raise InvalidPart("a part of an index of deletes ends within a row")
+        lines = unpacker.decompress(packed, MAX_BLOCK_BYTES).split(b"\n")
+        if not unpacker.eof:
+            raise InvalidPart("a block is too long, or ends too early")
+        return [_file(loads(lines[row])) for row in rows]
     except zlib.error as error:
-        raise InvalidPart(f"a part of an index of deletes can't be decompressed: {error}") from error
+        raise InvalidPart(f"a block can't be unpacked: {error}") from error
+    except (MalformedJson, ValueError, TypeError, LookupError, InvalidOperation) as error:
+        raise InvalidPart(f"a row is corrupt: {error}") from error
 
 
-def _hash(key: str) -> bytes:
-    """Returns the hash of a key of delete files, as the rows of an index of deletes begin with it."""
-    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).hexdigest().encode()
+def _hash(key: str) -> int:
+    """Returns the hash of a key, as it is stored."""
+    return int.from_bytes(hashlib.blake2b(_bytes(key), digest_size=_HASH_BYTES).digest(), _BIG_ENDIAN)
+
+
+def _bytes(key: str) -> bytes:
+    """Returns the bytes of a key."""
+    return key.encode("utf-8", "surrogatepass")
 
 
 def _row(file: ContentFile) -> JsonValue:
@@ -150,17 +201,16 @@ def _of_paths(bounds: Mapping[int, bytes] | None) -> Mapping[int, bytes] | None:
 
 def _file(row: JsonValue) -> ContentFile:
     """Reads a delete file from a row."""
-    found = ContentFile(*map(_untagged, _items(row)))
-    return found._replace(
-        content=FileContent(found.content),
-        status=EntryStatus(found.status),
-        partition=tuple(found.partition),
-        statistics=FileStatistics(*found.statistics),
-    )
+    fields: list[Any] = [*_items(row), None]
+    for place in _TAGGED:
+        fields[place] = _untagged(fields[place])
+    fields[_CONTENT], fields[_STATUS] = FileContent(fields[_CONTENT]), EntryStatus(fields[_STATUS])
+    fields[_PARTITION], fields[_STATISTICS] = tuple(fields[_PARTITION]), FileStatistics(*fields[_STATISTICS])
+    return ContentFile._make(fields)
 
 
 def _tagged(value: object) -> JsonValue:
-    """Returns the JSON form of a field of a delete file: an object with a letter for a type that JSON does not have."""
+    """Returns the JSON form of a field of a file: an object with a letter for a type that JSON does not have."""
     match value:
         case float():
             return {"f": repr(value)}
@@ -175,15 +225,13 @@ def _tagged(value: object) -> JsonValue:
         case None | bool() | int() | str():
             return value
         case _:
-            raise TypeError(
-                f"a field of a delete file has a {type(value).__name__}, which an index of deletes can't hold"
-            )
+            raise TypeError(f"a delete file has a {type(value).__name__}")
 
 
 def _untagged(value: JsonValue) -> Any:
-    """Returns the value of which `_tagged` made this JSON."""
+    """Returns a value without the tags that JSON has for types without a form in it."""
     if isinstance(value, list):
-        return [*map(_untagged, value)]
+        return [_untagged(each) if isinstance(each, list | dict) else each for each in value]
     if not isinstance(value, dict):
         return value
     [(tag, inner)] = value.items()
@@ -196,8 +244,13 @@ def _untagged(value: JsonValue) -> Any:
 def _items(value: JsonValue) -> list[JsonValue]:
     """Returns the list. Raises `TypeError` for any other value."""
     if not isinstance(value, list):
-        raise TypeError(f"expected a list, got a {type(value).__name__}")
+        raise TypeError("expected a list")
     return value
 
 
 _FROM_TEXT: Final[Mapping[str, Callable[[str], PartitionValue]]] = {"f": float, "b": base64.b64decode, "d": Decimal}
+_CONTENT, _PARTITION, _STATISTICS, _STATUS, _KEY = map(
+    ContentFile._fields.index, ("content", "partition", "statistics", "status", "key_metadata")
+)
+_TAGGED: Final = (_PARTITION, _STATISTICS, _KEY)
+"""The fields that JSON may have no form for."""

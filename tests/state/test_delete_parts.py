@@ -1,7 +1,7 @@
 """A part of an index of deletes gives a data file the delete files that all of them together give it."""
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pytest
@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from arco_catalog.iceberg.content_files import ContentFile, FileStatistics
 from arco_catalog.iceberg.delete_index import FILE_PATH_ID, DeleteIndex
 from arco_catalog.iceberg.partition_keys import PartitionKeys
+from arco_catalog.state import delete_parts
 from arco_catalog.state.delete_parts import (
+    MAX_BLOCK_BYTES,
     InvalidPart,
-    PartHeader,
-    PartReader,
     encode_part,
     lookup_hashes,
     read_header,
+    read_rows,
+    rows_found,
 )
 from tests.iceberg.test_delete_index import (
     COLUMNS,
@@ -34,14 +36,16 @@ from tests.iceberg.test_delete_index import (
 KEYS = PartitionKeys(SPECS)
 
 
-def read_all(
-    part: bytes, *data: ContentFile, memory: int = 1_000, check: Callable[[], None] = lambda: None
-) -> Sequence[ContentFile]:
-    reader = PartReader(part, lookup_hashes(data, KEYS), check)
+def read_all(part: bytes, *data: ContentFile) -> Sequence[ContentFile]:
+    header = read_header(part)
     found: list[ContentFile] = []
-    while not reader.ended:
-        found += reader.read(memory)
+    for block in rows_found(header, part[header.start : header.end], lookup_hashes(data, KEYS)):
+        found += read_rows(part[block.start : block.start + block.size], block.rows)
     return found
+
+
+def by_path(files: Sequence[ContentFile]) -> Sequence[ContentFile]:
+    return sorted(files, key=lambda each: each.path)
 
 
 def selected(deletes: Sequence[ContentFile], *data: ContentFile) -> Sequence[ContentFile]:
@@ -56,7 +60,8 @@ def test_the_selected_deletes_are_all_that_apply(
     data = [file(number=number, spec=spec, partition=values) for number, (spec, values) in chosen]  # type: ignore[arg-type]
     some = DeleteIndex(selected(numbered, *data), SPECS, COLUMNS)
     every = DeleteIndex(numbered, SPECS, COLUMNS)
-    assert [some.deletes_of(each) for each in data] == [every.deletes_of(each) for each in data]
+    for each in data:
+        assert by_path(some.deletes_of(each)) == by_path(every.deletes_of(each))
 
 
 def test_a_delete_file_is_as_it_was_before() -> None:
@@ -73,7 +78,7 @@ def test_a_delete_file_is_as_it_was_before() -> None:
     ]
     data = file(), file(spec=1, partition=values), file(spec=1, partition=(float("inf"), -0.0))
     found = selected(every, *data)
-    assert list(map(repr, found)) == list(map(repr, every))
+    assert sorted(map(repr, found)) == sorted(map(repr, every))
 
 
 def test_the_statistics_of_positions_are_left_out_but_for_bounds_of_paths() -> None:
@@ -89,7 +94,9 @@ def test_rows_for_other_data_files_are_not_decoded() -> None:
 
 def test_the_header_has_the_columns_of_equality_deletes() -> None:
     part = encode_part([equality(2, ids=(1, 9)), equality(3, ids=(2,)), positions(1)], KEYS)
-    assert read_header(part[:100]) == PartHeader(3, frozenset({1, 2, 9}), len(part.partition(b"\n")[2]))
+    header = read_header(part[:100])
+    assert (header.columns, header.files) == ({1, 2, 9}, 3)
+    assert header.end + sum(block.size for block in header.blocks) == len(part)
 
 
 def test_equal_deletes_give_equal_bytes() -> None:
@@ -97,71 +104,83 @@ def test_equal_deletes_give_equal_bytes() -> None:
     assert encode_part(deletes, KEYS) == encode_part([*deletes], KEYS)
 
 
-HEADER = b'{"version":1,"files":1,"columns":[]}\n'
-
-
 @pytest.mark.parametrize(
     "part",
-    [b"", b"[]\n", b'{"version":1,"files":1,"columns":[]}\n', b'{"version":1'],
-    ids=["nothing", "no_object", "another_version", "no_json"],
+    [
+        b"",
+        b"[]\n",
+        b'{"version":2,"columns":[],"blocks":[]}\n',
+        b'{"version":3',
+        b'{"version":3,"columns":[],"blocks":[[1]]}\n',
+        b'{"version":3,"columns":[],"blocks":[[-1,9]]}\n',
+    ],
+    ids=["nothing", "no_object", "another_version", "no_json", "half_a_block", "fewer_than_no_rows"],
 )
 def test_what_has_no_header_is_no_part(part: bytes) -> None:
     with pytest.raises(InvalidPart):
         read_header(part)
 
 
-def test_the_files_of_a_part_are_read_a_few_at_a_time() -> None:
-    part = encode_part([equality(number) for number in range(2, 102)], KEYS)
-    reader = PartReader(part, lookup_hashes([file()], KEYS), lambda: None)
-    sizes: list[int] = []
-    while not reader.ended:
-        sizes.append(len(reader.read(10 * equality(2).memory)))
-    assert sum(sizes) == 100
-    assert max(sizes) == 11
+def test_a_data_file_needs_the_blocks_of_its_partition_and_of_deletes_for_all() -> None:
+    """However many other partitions the part has, and wherever their deletes are in the manifests."""
+    deletes = [positions(2, f"p{number}", spec=1, partition=(number % 50,)) for number in range(5_000)]
+    part = encode_part([*deletes, equality(3)], KEYS)
+    header = read_header(part)
+    hashes = lookup_hashes([file(spec=1, partition=(7,))], KEYS)
+    found = rows_found(header, part[header.start : header.end], hashes)
+    assert sum(len(block.rows) for block in found) == 100 + 1
+    assert len(header.blocks) > 10
+    assert len(found) <= 3
+    assert found[0].start == header.end
 
 
-def test_a_deadline_ends_the_reading_of_a_part_in_which_nothing_is_found() -> None:
-    part = encode_part((positions(2, f"p{number}", spec=1, partition=(number,)) for number in range(9_000)), KEYS)
-    calls: list[None] = []
-
-    def check() -> None:
-        calls.append(None)
-        if len(calls) == 3:
-            raise TimeoutError
-
-    with pytest.raises(TimeoutError):
-        read_all(part, file(), check=check)
+def test_a_block_ends_after_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delete_parts, "BLOCK_BYTES", 1)
+    assert [block.rows for block in read_header(encode_part([equality(2), equality(3)], KEYS)).blocks] == [1, 1]
 
 
 ALL = encode_part([equality(2)], KEYS)
 
 
 def row(document: bytes) -> bytes:
-    """A part of one row, which all data files find."""
-    key = zlib.decompress(ALL.partition(b"\n")[2])[:16]
-    return HEADER + zlib.compress(key + document + b"\n")
+    """A block of one row."""
+    return zlib.compress(document)
 
 
 @pytest.mark.parametrize(
-    "part",
+    "block",
     [
-        HEADER + b"no zlib",
-        HEADER + zlib.compress(b"x" * 1_000)[:-4],
+        b"no zlib",
+        zlib.compress(b"x" * 1_000)[:-4],
+        zlib.compress(b" " * (MAX_BLOCK_BYTES + 1)),
         row(b"{"),
         row(b"5"),
         row(b"[1]"),
         row(b'[{"m":[1,2]}]'),
         row(b'[{"x":"1"}]'),
         row(b'[{"d":"no"}]'),
-        row(b"[[]" + b",[]" * 20 + b"]"),
+        row(b"[[]" + b",[]" * 19 + b"]"),
     ],
 )
-def test_a_corrupt_part_is_an_error(part: bytes) -> None:
+def test_a_corrupt_block_is_an_error(block: bytes) -> None:
     with pytest.raises(InvalidPart):
-        read_all(part, file())
+        read_rows(block, [0])
+
+
+def test_a_row_that_a_block_lacks_is_an_error() -> None:
+    with pytest.raises(InvalidPart):
+        read_rows(zlib.compress(b"[]"), [1])
+
+
+def test_a_table_of_another_length_is_an_error() -> None:
+    header = read_header(ALL)
+    with pytest.raises(InvalidPart):
+        rows_found(header, ALL[header.start : header.end - 1], set())
 
 
 def test_content_of_an_unknown_kind_is_an_error() -> None:
-    rows = zlib.decompress(ALL.partition(b"\n")[2])
+    header = read_header(ALL)
+    rows = zlib.decompress(ALL[header.end :])
+    assert len(read_rows(row(rows), [0])) == 1
     with pytest.raises(InvalidPart):
-        read_all(HEADER + zlib.compress(rows.replace(b"[2,", b"[7,", 1)), file())
+        read_rows(row(rows.replace(b"[2,", b"[7,", 1)), [0])

@@ -19,21 +19,20 @@ from arco_catalog.iceberg.partition_keys import PartitionKeys
 from arco_catalog.operations.scans.delete_memory import DeletesMemory
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource, reading_memory
 from arco_catalog.operations.scans.scan_deletes import ScanDeletes
+from arco_catalog.operations.scans.stored_parts import StoredPart, ranges_of, size_of
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.state.access import KeyConflict
 from arco_catalog.state.delete_parts import (
     VERSION,
+    BlockRows,
     InvalidPart,
-    PartHeader,
-    PartReader,
     encode_part,
     lookup_hashes,
     read_header,
+    read_rows,
 )
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.worker_threads import off_loop
-from storage_backends import Found, StoreError
 from storage_backends.lazy_dataclass import dataclass
 
 FEW_FILES: Final = 2_000
@@ -42,24 +41,22 @@ FEW_MANIFESTS: Final = 16
 RUN_FILES: Final = 20_000
 RUN_MANIFESTS: Final = 64
 """A part of an index has so many delete files, of so many manifests; more if one manifest has more."""
-BEGIN_BYTES: Final = 64 << 10
-"""Bytes of a part that are read first, with the header."""
 MANY: Final = 64
 """Manifests of data files that share one reading of the parts."""
 KEPT_BYTES: Final = 2 << 20
-"""Bytes of parts that a plan keeps after it has made them."""
+"""Bytes of parts that a plan keeps after it has read their beginnings, or made them."""
 MAX_PART_BYTES: Final = 16 << 20
-"""Maximum bytes of a part, as stored. Larger ones are not read, nor written."""
+"""Maximum bytes of a part that is stored."""
 FILE_BYTES: Final = 1_000
 """Bytes of memory of a delete file."""
 ROW_WORK: Final = 400
 """Bytes that the work on a delete file in a part counts as when it is given to a thread."""
 MANIFEST_WORK: Final = 1_000
 """Bytes that the work on a delete manifest in the list counts as: a hash of what is stated of it names its part."""
-STEP_BYTES: Final = 512 << 10
-"""Bytes of memory of the delete files that are decoded of a part before they are counted."""
-PIECE_BYTES: Final = 2 << 20
-"""Bytes of memory of what is decompressed of a part at a time."""
+BLOCKS_AT_ONCE: Final = 8
+"""Blocks of a part that are decoded before their delete files are counted."""
+BLOCK_MEMORY: Final = 2 << 20
+"""Bytes of memory of the rows of such blocks, decompressed."""
 
 
 class DeleteFiles:
@@ -90,18 +87,19 @@ class DeleteFiles:
             return
         self._parts = await off_loop(MANIFEST_WORK * len(scan.manifests), self._matching_parts)
         for batch in batches(self._parts, AT_ONCE):
-            await gather(*map(self._read_begin, batch))
+            await gather(*(part.stored.open() for part in batch))
+            self._forget_from(batch)
         for part in self._parts:
-            if part.header is None:
+            if part.stored.header is None:
                 await self._make(part)
-        headers = [part.header for part in self._parts if part.header is not None]
+        headers = [part.stored.header for part in self._parts if part.stored.header is not None]
         self.column_ids = frozenset(column for header in headers for column in header.columns)
 
     def _matching_parts(self) -> "list[_Part]":
         """Returns the parts of the index that have a manifest in which delete files may match."""
         names = {manifest.manifest_path for manifest in self._scan.matching}
         return [
-            _Part(run, self._key(run))
+            _Part(run, StoredPart(self._session, self._key(run)))
             for run in runs_of(self._scan.manifests)
             if not names.isdisjoint(manifest.manifest_path for manifest in run)
         ]
@@ -164,13 +162,11 @@ class DeleteFiles:
         stated = repr((VERSION, self._entity, [manifest._replace(partitions=None) for manifest in run], types))
         return self._session.state.paths.plan_request(hashlib.sha256(stated.encode(errors="surrogatepass")).hexdigest())
 
-    async def _read_begin(self, part: "_Part") -> None:
-        """Reads the header of a part of the index, if the part exists and is valid, and the whole of a short one."""
-        found = await self._session.state.store.get_range(part.key, 0, BEGIN_BYTES)
-        if isinstance(found, Found):
-            with suppress(InvalidPart):
-                part.header = read_header(found.body)
-                part.body = found.body if len(found.body) < BEGIN_BYTES else None
+    def _forget_from(self, parts: "Sequence[_Part]") -> None:
+        """Keeps no bytes of these parts, which are stored, if the bytes that the plan keeps are too many."""
+        kept = sum(len(part.stored.known) for part in self._parts)
+        for part in parts if kept > KEPT_BYTES else ():
+            part.stored.known = b""
 
     async def _make(self, part: "_Part") -> None:
         """Makes a part of the index from the manifests, and stores it if the catalog may be written and the part has at
@@ -179,12 +175,11 @@ class DeleteFiles:
         body = await off_loop(FILE_BYTES * len(files), partial(encode_part, self._checked(files), self._partitions))
         self._free()
         held = await self._session.hold.take(len(body))
-        part.header, part.body = read_header(body), body
+        part.stored.header, part.stored.known = read_header(body), body
         if len(body) <= MAX_PART_BYTES and self._session.settings.read_only_because is None:
-            await self._store(part.key, body)
-            if sum(len(other.body or b"") for other in self._parts) > KEPT_BYTES:
-                part.body = None
-                held.shrink(0)
+            await part.stored.create(body)
+            self._forget_from([part])
+            held.shrink(len(part.stored.known))
 
     def _checked(self, files: Sequence[ContentFile]) -> Iterator[ContentFile]:
         """Yields the files. Raises if the deadline has passed."""
@@ -192,35 +187,29 @@ class DeleteFiles:
             self._session.check_deadline()
             yield file
 
-    async def _store(self, key: str, body: bytes) -> None:
-        """Stores a part, at best effort: without it the next plan makes it again."""
-        try:
-            await self._session.state.create(key, body)
-        except (StoreError, KeyConflict) as error:
-            self._session.note_failed_write("the part of an index of deletes", error)
+    async def _select(self, part: "_Part", hashes: Set[int]) -> Sequence[ContentFile]:
+        """Returns the delete files of a part that these hashes find: from the part, or from the manifests if it is
+        deleted or corrupt."""
+        with suppress(InvalidPart):
+            return await self._selected(part.stored, hashes)
+        return await self._entries(part.run, self._selection_of_all)
 
-    async def _select(self, part: "_Part", keys: Set[bytes]) -> Sequence[ContentFile]:
-        """Returns the delete files of a part that these keys find: from the body that this plan has or that is stored,
-        or from the manifests if that is deleted or corrupt."""
-        assert part.header is not None
-        with reading_memory().hold(self._session.hold.owner) as hold:
-            await hold.take(part.header.size + PIECE_BYTES)
-            body = part.body
-            if body is None and isinstance(found := await self._session.state.store.get(part.key), Found):
-                body = found.body
-            if body is not None:
-                with suppress(InvalidPart):
-                    return await self._selected(part.header, body, keys)
-        return await self._entries(part.run, self._selection_of_all)  # it was deleted, or is corrupt
-
-    async def _selected(self, header: PartHeader, body: bytes, keys: Set[bytes]) -> Sequence[ContentFile]:
-        """Returns the delete files in the body of a part that these keys find. Raises `InvalidPart`."""
+    async def _selected(self, part: StoredPart, hashes: Set[int]) -> Sequence[ContentFile]:
+        """Returns the delete files in a part that these hashes find. Raises `InvalidPart`."""
         found = self._new_list()
-        reader = PartReader(body, keys, self._session.check_deadline)
-        while not reader.ended:
-            files = await off_loop(ROW_WORK * header.files, partial(reader.read, STEP_BYTES))
-            await self._memory.add(files)
-            found += files
+        ranges = ranges_of(await part.rows(hashes, self._source.work))
+        if not ranges:
+            return found
+        with reading_memory().hold(self._session.hold.owner) as hold:
+            await hold.take(max(map(size_of, ranges)) + BLOCK_MEMORY)
+            for group in ranges:
+                body = await part.read(group[0].start, size_of(group))
+                for blocks in batches(group, BLOCKS_AT_ONCE):
+                    self._session.check_deadline()
+                    size = ROW_WORK * sum(len(block.rows) for block in blocks)
+                    files = await self._source.work.run(size, partial(_rows_of, body, group[0].start, blocks))
+                    await self._memory.add(files)
+                    found += files
         return found
 
     def _selection_of_all(self, manifest: ManifestFile) -> EntrySelection:
@@ -249,15 +238,21 @@ class DeleteFiles:
         return found
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of an index of delete files: the manifests of it, the key in the store, and the header and body if they
-    were read."""
+    """A part of an index, and the manifests that it is made of."""
 
     run: Sequence[ManifestFile]
-    key: str
-    header: PartHeader | None = None
-    body: bytes | None = None
+    stored: StoredPart
+
+
+def _rows_of(body: bytes, start: int, blocks: Sequence[BlockRows]) -> Sequence[ContentFile]:
+    """Returns the delete files in rows of some blocks, of which the bytes from `start` are given."""
+    found: list[ContentFile] = []
+    for block in blocks:
+        first = block.start - start
+        found += read_rows(body[first : first + block.size], block.rows)
+    return found
 
 
 def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:

@@ -13,15 +13,15 @@ from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
-from arco_catalog.operations.scans import delete_files, delete_memory
+from arco_catalog.operations.scans import delete_files, delete_memory, stored_parts
 from arco_catalog.operations.scans.delete_files import DeleteFiles, runs_of
 from arco_catalog.operations.scans.delete_memory import DeletesMemory, deletes_memory
 from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
 from arco_catalog.operations.scans.scan_deletes import ScanDeletes
-from arco_catalog.state import worker_threads
+from arco_catalog.state import delete_parts, worker_threads
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.paths import Paths
-from storage_backends import ABSENT, ANY
+from storage_backends import ABSENT, ANY, Found
 from storage_backends.memory import MemoryStore
 from tools.support.catalog_fixture import CountingFixture
 from tools.support.entry_files import entry, entry_file
@@ -137,6 +137,41 @@ async def test_the_parts_of_an_index_are_made_by_the_first_plan_and_read_by_the_
 
 
 @pytest.mark.usefixtures("many")
+async def test_a_plan_reads_the_beginning_of_a_part_and_the_blocks_with_its_deletes(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two thousand vectors, of which the plan needs two, far apart, and the equality deletes, which are for all."""
+    monkeypatch.setattr(stored_parts, "BEGIN_BYTES", 12_000)
+    monkeypatch.setattr(stored_parts, "MAX_GAP", 0)
+    monkeypatch.setattr(delete_parts, "BLOCK_BYTES", 2_000)
+    await table.add(*map(vector, range(1_000)), equality(0, 1))
+    await table.add(*map(vector, range(1_000, 2_000)))
+    await table.found(data(0))
+    [part] = await table.parts()
+    stored = await table.fixture.store.get(part)
+    assert isinstance(stored, Found)
+    needed = data(5), data(1_900)
+    monkeypatch.setattr(delete_files, "KEPT_BYTES", 0)
+    cost = await table.fixture.cost(table.found(*needed))
+    assert cost.calls == 1 + 1 + 3  # the beginning, the table of hashes as none of it is kept, the blocks
+    assert cost.bytes_read < 12_000 + 4 * 2_001 + 1_000
+    assert len(stored.body) > 30_000
+    _, index = await table.found(*needed)
+    assert [paths(index, each) for each in needed] == [["equality-0", "v5"], ["equality-0", "v1900"]]
+    monkeypatch.setattr(delete_files, "KEPT_BYTES", 1 << 20)
+    assert (await table.fixture.cost(table.found(*needed))).calls == 1 + 2  # equality deletes are at the beginning
+
+
+@pytest.mark.usefixtures("many")
+async def test_blocks_that_are_near_are_read_by_one_call(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_parts, "BEGIN_BYTES", 6_000)
+    monkeypatch.setattr(delete_parts, "BLOCK_BYTES", 2_000)
+    await table.add(*map(vector, range(1_000)))
+    await table.found(data(0))
+    assert (await table.fixture.cost(table.found(*map(data, range(1_000))))).calls == 2
+
+
+@pytest.mark.usefixtures("many")
 async def test_a_thread_names_the_parts_of_many_manifests(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hash of what the list states of 3,000 manifests is tens of milliseconds, for each answer."""
     for number in range(4):
@@ -186,7 +221,7 @@ async def test_deletes_that_cannot_match_the_filter_are_left_out(table: Table) -
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("body", [None, b"", b"x\n", b'{"version":2,"files":1,"columns":[],"size":1}\nx'])
+@pytest.mark.parametrize("body", [None, b"", b"x\n", b'{"version":3,"columns":[],"blocks":[[1,9]]}\nx'])
 async def test_a_part_that_is_gone_or_corrupt_is_read_from_its_manifests(table: Table, body: bytes | None) -> None:
     await table.add(vector(1))
     await table.found(data(1))
