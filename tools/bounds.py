@@ -13,7 +13,16 @@ from arco_catalog.iceberg import commit, json, json_slices, manifests, scan_requ
 from arco_catalog.operations import generic_tables, lineage, namespaces, properties, reports
 from arco_catalog.operations.management import entities
 from arco_catalog.operations.policies import attachments, policies
-from arco_catalog.operations.scans import delete_memory, listed_manifests, manifest_source, plan_turns, ranges, tokens
+from arco_catalog.operations.scans import (
+    delete_files,
+    delete_memory,
+    listed_manifests,
+    manifest_source,
+    plan_turns,
+    planner,
+    ranges,
+    tokens,
+)
 from arco_catalog.planning import borrowing, governance, semantic_models
 from arco_catalog.protocol import append_rebaser, manifest_reader
 from arco_catalog.protocol.catalog import Settings
@@ -184,7 +193,9 @@ FORMATS: Sequence[Format] = (
         f"{size_of(manifest_source.READING_BYTES)}; {plan_turns.PLANS_AT_ONCE} plans of a process at one time, each "
         f"with {size_of(plan_turns.TURN_BYTES)} of the memory of requests; delete files in the memory of a plan "
         f"{size_of(delete_memory.MAX_BYTES)}, of more than {size_of(delete_memory.FREE_BYTES)} one plan at a time",
-        f"{manifest_entries.LIMITS.file_records:,} entries, statistics of {entry_statistics.MAX_COLUMNS:,} "
+        f"{manifest_entries.LIMITS.file_records:,} entries, {delete_files.MAX_ENTRIES:,} in the delete manifests of a "
+        f"part, {planner.MAX_COMPARISONS:,} comparisons with delete files in an answer, "
+        f"statistics of {entry_statistics.MAX_COLUMNS:,} "
         f"columns, arrays of {avro_values.MAX_ITEMS:,} items, paths of "
         f"{manifest_entries.MAX_PATH_LENGTH:,} characters",
         f"{avro_schema.MAX_NESTING} types",

@@ -15,7 +15,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import MAX_COUNT
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
-from arco_catalog.operations.scans import delete_files, files_memory, planner, plans
+from arco_catalog.operations.scans import delete_files, files_memory, manifest_source, planner, plans
 from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
 from arco_catalog.state import avro, manifest_entries, worker_threads
 from arco_catalog.state.manifest_entries import EntrySelection
@@ -336,6 +336,46 @@ async def test_an_index_of_many_deletes_changes_no_task(
     monkeypatch.setattr(delete_files, "RUN_MANIFESTS", 3)
     assert [await deletes_by_file(each) for each in filters] == few
     assert [sum(map(len, each.values())) for each in few] == [209, 9, 100]
+
+
+async def test_a_plan_whose_deletes_take_long_to_compare_goes_on_in_plan_tasks(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of equality deletes match none of thousands of files: one answer would take longer than a request."""
+    monkeypatch.setattr(planner, "MAX_COMPARISONS", 50)
+    wanted = numbered(40)
+    data = [Manifest(entries(*part, x=(0, 9))) for part in (wanted[:25], wanted[25:])]
+    deletes = entries(*numbered(20, "e"), x=(1_000, 1_000), content=2, equality_ids=[1])
+    first = await scanned.snapshot(1, data)
+    second = await scanned.snapshot(2, [Manifest(deletes, content=1)], parent=1, operation="delete")
+    await commit(client, first, second)
+    found = [tasks_of(answer) async for answer in answers(client, await client.post(PLAN, {}))]
+    assert sorted(name for tasks in found for name in names(tasks)) == sorted(wanted)
+    assert not any("delete-file-references" in task for tasks in found for task in tasks)
+    assert max(map(len, found)) == 2
+
+
+@pytest.mark.parametrize(
+    ("claimed", "status", "reason"),
+    [(None, 200, b""), (600_000, 406, b"rewrite_manifests"), (1, 400, b"more than 12 records")],
+    ids=["the_truth", "more_than_can_be_read", "fewer_than_there_are"],
+)
+async def test_delete_manifests_that_take_longer_than_a_request_are_refused_for_good(
+    client: Client,
+    scanned: ScannedTable,
+    monkeypatch: pytest.MonkeyPatch,
+    claimed: int | None,
+    status: int,
+    reason: bytes,
+) -> None:
+    """A client would send a request again and again that is refused with 503."""
+    monkeypatch.setattr(manifest_source, "SPARE_ENTRIES", 10)
+    deletes = entries(*(f"e{number}" for number in range(20)), content=2, equality_ids=[1])
+    first = await scanned.snapshot(1, [Manifest(entries("a"))])
+    added = Manifest(deletes, content=1, claimed=claimed)
+    await commit(client, first, await scanned.snapshot(2, [added], parent=1, operation="delete"))
+    answer = await client.post(PLAN, {})
+    assert (answer.status, reason in answer.body) == (status, True)
 
 
 async def test_an_index_of_deletes_is_of_one_reading_of_the_partitions(

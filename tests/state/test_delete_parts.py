@@ -95,7 +95,8 @@ def test_rows_for_other_data_files_are_not_decoded() -> None:
 def test_the_header_has_the_columns_of_equality_deletes() -> None:
     part = encode_part([equality(2, ids=(1, 9)), equality(3, ids=(2,)), positions(1)], KEYS)
     header = read_header(part[:100])
-    assert (header.columns, header.files) == ({1, 2, 9}, 3)
+    assert header.columns == {1, 2, 9}
+    assert header.files == 3
     assert header.end + sum(block.size for block in header.blocks) == len(part)
 
 

@@ -14,9 +14,11 @@ from typing import Final
 
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import DeleteIndex
+from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition_keys import PartitionKeys
 from arco_catalog.operations.scans.delete_memory import DeletesMemory
+from arco_catalog.operations.scans.listed_manifests import ADVICE
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource, reading_memory
 from arco_catalog.operations.scans.scan_deletes import ScanDeletes
 from arco_catalog.operations.scans.stored_parts import StoredPart, ranges_of, size_of
@@ -40,7 +42,10 @@ FEW_MANIFESTS: Final = 16
 """So many delete files, in so many manifests, are read without an index."""
 RUN_FILES: Final = 20_000
 RUN_MANIFESTS: Final = 64
-"""A part of an index has so many delete files, of so many manifests; more if one manifest has more."""
+"""A part of an index has so many delete files, of so many manifests; more if one manifest has more. Entries of deleted
+files count, because they have to be read, too."""
+MAX_ENTRIES: Final = 500_000
+"""Maximum entries of the manifests of a part: they take some seconds to read, and a request has twenty."""
 MANY: Final = 64
 """Manifests of data files that share one reading of the parts."""
 KEPT_BYTES: Final = 2 << 20
@@ -81,7 +86,7 @@ class DeleteFiles:
         """Reads the delete files if they are few, otherwise what equality columns they have, and makes the parts of the
         index that do not exist. Raises the errors of `ManifestSource.entries` and `DeletesMemory.add`."""
         scan = self._scan
-        if len(scan.matching) <= FEW_MANIFESTS and _files_of(scan.matching) <= FEW_FILES:
+        if len(scan.matching) <= FEW_MANIFESTS and _count_entries(scan.matching) <= FEW_FILES:
             self._index = await self._indexed(await self._entries(scan.matching, scan.selection_of))
             self.column_ids = self._index.column_ids
             return
@@ -221,7 +226,13 @@ class DeleteFiles:
         self, manifests: Sequence[ManifestFile], selection_of: Callable[[ManifestFile], EntrySelection]
     ) -> Sequence[ContentFile]:
         """Reads these manifests, up to `AT_ONCE` concurrently, and returns the selected delete files, for which it
-        takes memory."""
+        takes memory. Raises `Unsupported` for more than `MAX_ENTRIES` entries."""
+        entries = _count_entries(manifests)
+        if entries > MAX_ENTRIES:
+            raise Unsupported(
+                f"Delete manifests of this table have {entries:,} entries, and {MAX_ENTRIES:,} are read at most: "
+                f"rewrite them (rewrite_manifests), compact the table's deletes (rewrite_data_files), or {ADVICE}"
+            )
         found = self._new_list()
         for batch in batches(manifests, AT_ONCE):
             for files in await gather(*(self._entries_of(manifest, selection_of(manifest)) for manifest in batch)):
@@ -266,10 +277,10 @@ def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile
             runs.append([])
             files = 0
         runs[-1].append(manifest)
-        files += manifest.live_files_count
+        files += _count_entries([manifest])
     return runs
 
 
-def _files_of(manifests: Sequence[ManifestFile]) -> int:
-    """Returns the number of live files in these manifests."""
-    return sum(manifest.live_files_count for manifest in manifests)
+def _count_entries(manifests: Sequence[ManifestFile]) -> int:
+    """Returns the number of entries in these manifests, with those of deleted files, by the manifest list."""
+    return sum(manifest.live_files_count + manifest.deleted_files_count for manifest in manifests)

@@ -6,12 +6,13 @@ Clients that may commit to a table write these files, and clients that may plan 
 
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from arco_catalog.iceberg.content_files import ContentFile, FileBatch
 from arco_catalog.iceberg.errors import BadRequest, Unsupported
-from arco_catalog.iceberg.manifests import ManifestFile
+from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.snapshots import Snapshot
 from arco_catalog.operations.scans.listed_manifests import (
     ADVICE,
@@ -23,7 +24,7 @@ from arco_catalog.operations.scans.listed_manifests import (
 )
 from arco_catalog.operations.scans.packing import ManifestKey, Packing, form_of, known_blocks
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.avro import CHUNK, AvroLimits, ReadRange, UnpacksTooLong
+from arco_catalog.state.avro import CHUNK, MAX_FILE_RECORDS, AvroLimits, ReadRange, UnpacksTooLong
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import LIMITS, USUAL, EntrySelection, read_entries
@@ -50,6 +51,8 @@ MAX_BLOCK_MEMORY: Final = 4 << 20
 """Maximum bytes of memory of the files that are packed together."""
 PACKED_BYTES: Final = 500
 """Bytes that the work of packing or unpacking a file counts as when it is given to a thread."""
+SPARE_ENTRIES: Final = 1_000
+"""Entries that a delete manifest may have beyond twice of what the manifest list states."""
 CACHED_BYTES: Final = 512 << 10
 """Maximum bytes of a manifest that a process remembers. Reading a small one takes longer than decoding it."""
 _MEMORY: Final = MemoryOfLoops(READING_BYTES, WAIT_SECONDS)
@@ -164,6 +167,8 @@ class ManifestSource:
         """Yields the selected entries of a manifest within these limits, in memory for them. Raises `UnpacksTooLong`
         for one beyond the usual limits, or longer than its list states. Such a one is read alone, in its turn."""
         length = manifest.manifest_length if limits is USUAL else None
+        if manifest.content != DATA:
+            limits = replace(limits, file_records=_max_entries(manifest))
         ahead = CHUNK if length is None else min(length + 1, AHEAD_BYTES)
         decoded = DECODED_BYTES + (0 if packing is None else packing.memory)
         with reading_memory().hold(self._session.hold.owner) as hold:
@@ -199,6 +204,12 @@ class ManifestSource:
         place = Location.parse(location)
         if place.has_dots or not place.inside_any({*self._locations}):
             raise BadRequest(f"The table's manifest {location[:200]} is outside of its locations: {ADVICE}")
+
+
+def _max_entries(manifest: ManifestFile) -> int:
+    """Returns how many entries a delete manifest may have: some more than the manifest list states. Plans read no more
+    delete manifests than they have time for, by these counts, so a false one may not lead to much more work."""
+    return min(MAX_FILE_RECORDS, SPARE_ENTRIES + 2 * (manifest.live_files_count + manifest.deleted_files_count))
 
 
 def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:

@@ -35,6 +35,9 @@ STATISTICS_BYTES: Final = 120
 """Bytes of JSON that the statistics of one column take in a task, roughly."""
 TASK_BYTES: Final = 400
 """Bytes of JSON of a task without statistics, roughly."""
+MAX_COMPARISONS: Final = 1_000_000
+"""Comparisons of data files with delete files, after which an answer has no further files: these take up to a
+second."""
 MAX_LISTS: Final = 16
 """Maximum manifest lists that one answer is made of."""
 
@@ -229,6 +232,8 @@ class Planner:
             is_of_next = file.partition is not partition  # files one after the other share one
             if is_of_next or index is not None:
                 self._source.check_deadline()
+            if index is not None and index.compared > MAX_COMPARISONS and answer.files:
+                return number
             if is_of_next:
                 partition, residual = file.partition, of_spec.residual_json(file.partition)
             found = () if index is None else index.deletes_of(file)
