@@ -35,7 +35,7 @@ class DeleteIndex:
     """The delete files of a snapshot, or some of them, by the data files to which they apply. `specs` are the table's
     partition specs by id; `columns` are the columns of all its schemas by id, of the newest schema that
     has the id, and `dropped` those that a later schema does not have. `column_ids` are the columns whose statistics of
-    data files it reads, and `compared` counts the delete files and columns that were compared with data files."""
+    data files it reads, and `comparisons` counts the comparisons of data files with delete files and their columns."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class DeleteIndex:
         columns: Mapping[int, Column],
         dropped: frozenset[int] = frozenset(),
     ) -> None:
-        self.compared = 0
+        self.comparisons = 0
         self._columns = columns
         self._keys = keys = PartitionKeys(specs, dropped)
         self._vectors: dict[str, ContentFile] = {}
@@ -94,7 +94,7 @@ class DeleteIndex:
             if (equality := self._equality.get(group)) is not None:
                 matching = [deletes.file for deletes in equality.since(file) if values.may_match(deletes)]
                 found += matching if group is None else self._equal_deletes(matching, file)
-        self.compared += values.compared
+        self.comparisons += values.comparisons
         vector = self._vectors.get(file.path)
         if vector is not None:
             _check_vector(vector, file)
@@ -111,7 +111,7 @@ class DeleteIndex:
         """Returns the deletes with the key of a file's partition that may be of the partition."""
         if not self._keys.lost(file.spec_id):
             return deletes
-        self.compared += len(deletes)
+        self.comparisons += len(deletes)
         return [each for each in deletes if are_equal(each.partition, file.partition) is not False]
 
     def _equal_deletes(self, deletes: Sequence[ContentFile], file: ContentFile) -> Sequence[ContentFile]:
@@ -229,19 +229,19 @@ class _EqualityDeletes(NamedTuple):
 
 
 class _DataValues:
-    """The values in a data file, by column; the bounds of a column are decoded once for all delete files. `compared`
-    counts the delete files and their columns that were compared."""
+    """The values in a data file, by column; the bounds of a column are decoded once for all delete files.
+    `comparisons` counts the comparisons with delete files and their columns."""
 
     def __init__(self, statistics: FileStatistics) -> None:
-        self.compared = 0
+        self.comparisons = 0
         self._statistics = statistics
         self._known: dict[int, _Values] = {}
 
     def may_match(self, deletes: _EqualityDeletes) -> bool:
         """Whether a row of the data file may be deleted by a file of equality deletes."""
-        self.compared += 1
+        self.comparisons += 1
         for column, deleted in deletes.values:
-            self.compared += 1
+            self.comparisons += 1
             if not self._of(column).may_have_one_of(deleted):
                 return False
         return True

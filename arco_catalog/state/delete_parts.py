@@ -2,8 +2,9 @@
 snapshot's deletes (docs/design/scan-planning.md#deletes).
 
 A part is a header, a table with a hash for each delete file, and blocks of rows, each compressed. The hash is that of
-the key by which a file is found (`delete_index.lookup_key`). Rows are in the order of partitions, and first those for
-all partitions. So a plan finds the blocks with rows for its data files by the table, and reads only these.
+the key by which a file is found (`delete_index.lookup_key`). Rows are in the order of partitions, and equality
+deletes for all partitions come first. So a plan finds the blocks with rows for its data files by the table, and reads
+only these.
 """
 
 import base64
@@ -94,7 +95,8 @@ def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> byte
 
 
 def _in_order(files: Iterable[ContentFile], partitions: PartitionKeys) -> Sequence[tuple[str, ContentFile]]:
-    """Returns the files with their keys, in the order of their partitions, and first those for all partitions."""
+    """Returns the files with their keys, in the order of their partitions; equality deletes for all
+    partitions come first."""
     ordered: list[tuple[bytes, str, int, ContentFile]] = []
     for number, file in enumerate(files):
         key = lookup_key(file, partitions)

@@ -282,5 +282,5 @@ def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile
 
 
 def _count_entries(manifests: Sequence[ManifestFile]) -> int:
-    """Returns the number of entries in these manifests, with those of deleted files, by the manifest list."""
+    """Returns the number of entries in these manifests, also of deleted files, by the manifest list."""
     return sum(manifest.live_files_count + manifest.deleted_files_count for manifest in manifests)

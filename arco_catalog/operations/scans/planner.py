@@ -232,7 +232,7 @@ class Planner:
             is_of_next = file.partition is not partition  # files one after the other share one
             if is_of_next or index is not None:
                 self._source.check_deadline()
-            if index is not None and index.compared > MAX_COMPARISONS and answer.files:
+            if index is not None and index.comparisons > MAX_COMPARISONS and answer.files:
                 return number
             if is_of_next:
                 partition, residual = file.partition, of_spec.residual_json(file.partition)

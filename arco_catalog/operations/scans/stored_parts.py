@@ -53,7 +53,7 @@ class StoredPart:
         return await work.run(HASH_WORK * self.header.files, partial(rows_found, self.header, table, hashes))
 
     async def read(self, start: int, size: int) -> bytes:
-        """Returns bytes of the part. Raises `InvalidPart` if it has fewer, or is gone."""
+        """Returns bytes of the part. Raises `InvalidPart` if it ends before them, or is gone."""
         if start + size <= len(self.known):
             return self.known[start : start + size]
         found = await self._session.state.store.get_range(self._key, start, size)
