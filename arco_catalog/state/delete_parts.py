@@ -75,8 +75,8 @@ class BlockRows(NamedTuple):
 
 
 def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> bytes:
-    """Returns the part of an index with these delete files, by the keys of their partitions. Equal arguments give equal
-    bytes."""
+    """Returns the bytes of a part of the index of a snapshot's deletes, with these delete files under the keys of their
+    partitions. Equal arguments give equal bytes."""
     columns: set[int] = set()
     hashes, blocks, body, rows = bytearray(), list[Block](), bytearray(), list[bytes]()
     size = 0
@@ -116,18 +116,18 @@ def _add_block(rows: list[bytes], body: bytearray) -> Block:
 
 
 def read_header(part: bytes) -> PartHeader:
-    """Reads the header of a part, of which the first bytes are given. Raises `InvalidPart`."""
+    """Reads the header of a part of an index of deletes, of which the first bytes are given. Raises `InvalidPart`."""
     line, _, _ = part.partition(b"\n")
     try:
         header = loads(line)
     except MalformedJson as error:
-        raise InvalidPart("its header is no JSON") from error
+        raise InvalidPart("the header of a part of an index of deletes is not JSON") from error
     match header:
         case {"version": 3, "columns": list(columns), "blocks": list(blocks)}:
             ids = frozenset(column for column in columns if isinstance(column, int))
             return PartHeader(ids, [*map(_block, blocks)], len(line) + 1)
         case _:
-            raise InvalidPart("its header has another form")
+            raise InvalidPart("the header of a part of an index of deletes has an unknown version or form")
 
 
 def _block(value: JsonValue) -> Block:
@@ -212,7 +212,7 @@ def _file(row: JsonValue) -> ContentFile:
 
 
 def _tagged(value: object) -> JsonValue:
-    """Returns the JSON form of a field of a file: an object with a letter for a type that JSON does not have."""
+    """Returns the JSON form of a field of a delete file: an object with a letter for a type that JSON does not have."""
     match value:
         case float():
             return {"f": repr(value)}
@@ -227,11 +227,13 @@ def _tagged(value: object) -> JsonValue:
         case None | bool() | int() | str():
             return value
         case _:
-            raise TypeError(f"a delete file has a {type(value).__name__}")
+            raise TypeError(
+                f"a field of a delete file has a {type(value).__name__}, which an index of deletes can't hold"
+            )
 
 
 def _untagged(value: JsonValue) -> Any:
-    """Returns a value without the tags that JSON has for types without a form in it."""
+    """Returns the value of which `_tagged` made this JSON."""
     if isinstance(value, list):
         return [_untagged(each) if isinstance(each, list | dict) else each for each in value]
     if not isinstance(value, dict):
@@ -246,7 +248,7 @@ def _untagged(value: JsonValue) -> Any:
 def _items(value: JsonValue) -> list[JsonValue]:
     """Returns the list. Raises `TypeError` for any other value."""
     if not isinstance(value, list):
-        raise TypeError("expected a list")
+        raise TypeError(f"expected a list, got a {type(value).__name__}")
     return value
 
 

@@ -36,8 +36,7 @@ STATISTICS_BYTES: Final = 120
 TASK_BYTES: Final = 400
 """Bytes of JSON of a task without statistics, roughly."""
 MAX_COMPARISONS: Final = 1_000_000
-"""Comparisons of data files with delete files, after which an answer has no further files: these take up to a
-second."""
+"""Comparisons of data files with delete files with which an answer ends: they take about a second."""
 MAX_LISTS: Final = 16
 """Maximum manifest lists that one answer is made of."""
 

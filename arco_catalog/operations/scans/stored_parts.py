@@ -14,7 +14,7 @@ from storage_backends import Found, StoreError
 BEGIN_BYTES: Final = 64 << 10
 """Bytes of a part that are read first, with the header and most often the whole table of hashes."""
 MAX_GAP: Final = 32 << 10
-"""Bytes between two blocks that are read with them, because a further call of the store takes longer."""
+"""Bytes between two blocks that are read with them, because another call of the store takes longer."""
 RANGE_BYTES: Final = 1 << 20
 """Bytes of blocks that are read at a time; more if one block has more."""
 HASH_WORK: Final = 20
