@@ -157,10 +157,10 @@ class JavaLibrary:
         return cls(folder)
 
     @contextmanager
-    def started(self, metadata: Path, *, cached: bool) -> Iterator[JavaPlans]:
-        """A new JVM with the default options, which plans scans of a metadata file, and keeps manifests if `cached`.
+    def started(self, metadata: Path) -> Iterator[JavaPlans]:
+        """A new JVM with the default options, which plans scans of a metadata file, and keeps manifests in memory.
         Raises `RuntimeError` if it does not start."""
-        with running(self.folder, RELEASE, "PlanTimes", f"file://{metadata}", str(cached).lower()) as program:
+        with running(self.folder, RELEASE, "PlanTimes", f"file://{metadata}") as program:
             if program.read_line() != "ready\n":
                 raise RuntimeError("the JVM prints something else than that it is ready")
             yield JavaPlans(program)

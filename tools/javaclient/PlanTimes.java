@@ -19,10 +19,9 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
 
 /**
- * How long Iceberg's own planner takes: {@code java PlanTimes METADATA CACHED} reads a filter a line from its standard
- * input, plans a scan of the metadata file on local disk, and prints a JSON object with the number of files and
- * deletes, and the seconds until the first task and in all. CACHED is "true" if manifests are kept in memory. The first
- * plan loads the table.
+ * How long Iceberg's own planner takes: {@code java PlanTimes METADATA} reads a filter a line from its standard input,
+ * plans a scan of the metadata file on local disk, and prints a JSON object with the number of files and deletes, and
+ * the seconds until the first task and in all. Manifests are kept in memory. The first plan loads the table.
  */
 public final class PlanTimes {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -30,7 +29,7 @@ public final class PlanTimes {
   public static void main(String[] arguments) throws IOException {
     PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     System.setOut(System.err); // loggers may print
-    FileIO files = new CachedFiles(arguments[1]);
+    FileIO files = new CachedFiles();
     BufferedReader filters = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     answers.println("ready");
     Table table = null;
@@ -67,19 +66,14 @@ public final class PlanTimes {
     return answer;
   }
 
-  /** Local files with the property that has Iceberg keep manifests in memory, or not. */
+  /** Local files with the property that has Iceberg keep manifests in memory. */
   private static final class CachedFiles implements FileIO {
     private static final long serialVersionUID = 1L;
     private final LocalFiles files = new LocalFiles();
-    private final String cached;
-
-    CachedFiles(String cached) {
-      this.cached = cached;
-    }
 
     @Override
     public Map<String, String> properties() {
-      return Map.of("io.manifest.cache-enabled", cached);
+      return Map.of("io.manifest.cache-enabled", "true");
     }
 
     @Override
