@@ -1,6 +1,7 @@
 """The tasks of a planned scan, and in what two plans of one scan differ."""
 
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,9 +39,13 @@ class ScanPlan:
         return ScanPlan([replace(task, data_file=_without_row_ids(task.data_file)) for task in self.tasks])
 
     def by_path(self) -> dict[str, ScanTask]:
-        tasks = {task.data_file["file-path"]: task for task in self.tasks}
-        assert len(tasks) == len(self.tasks), "a data file with two tasks"
-        return tasks
+        return {task.data_file["file-path"]: task for task in self.tasks}
+
+    @property
+    def twice(self) -> Sequence[str]:
+        """The data files with several tasks."""
+        counts = Counter(task.data_file["file-path"] for task in self.tasks)
+        return sorted(path for path, count in counts.items() if count > 1)
 
 
 def _without_row_ids(file: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -58,6 +63,7 @@ def differences(theirs: ScanPlan, unfiltered: ScanPlan, ours: ScanPlan) -> list[
     return [
         *missing,
         *more,
+        *(f"{path} has several tasks" for path in (*theirs.twice, *ours.twice)),
         *(each for path in both for each in _differences(path, expected[path], every[path].deletes, found[path])),
     ]
 
