@@ -52,7 +52,7 @@ MAX_BLOCK_MEMORY: Final = 4 << 20
 PACKED_BYTES: Final = 500
 """Bytes that the work of packing or unpacking a file counts as when it is given to a thread."""
 SPARE_ENTRIES: Final = 1_000
-"""Entries that a delete manifest may have beyond twice of what the manifest list states."""
+"""Entries that a delete manifest may have beyond double the counts in the manifest list."""
 CACHED_BYTES: Final = 512 << 10
 """Maximum bytes of a manifest that a process remembers. Reading a small one takes longer than decoding it."""
 _MEMORY: Final = MemoryOfLoops(READING_BYTES, WAIT_SECONDS)
@@ -207,8 +207,9 @@ class ManifestSource:
 
 
 def _max_entries(manifest: ManifestFile) -> int:
-    """Returns how many entries a delete manifest may have: some more than the manifest list states. Plans read no more
-    delete manifests than they have time for, by these counts, so a false one may not lead to much more work."""
+    """Returns how many entries a delete manifest may have: some more than by the counts in the manifest list. Plans
+    read no more delete manifests than they have time for, by these counts, so a false one may not lead to much more
+    work."""
     return min(MAX_FILE_RECORDS, SPARE_ENTRIES + 2 * (manifest.live_files_count + manifest.deleted_files_count))
 
 

@@ -42,7 +42,7 @@ class ScanPlan:
         return {task.data_file["file-path"]: task for task in self.tasks}
 
     @property
-    def twice(self) -> Sequence[str]:
+    def repeated(self) -> Sequence[str]:
         """The data files with several tasks."""
         counts = Counter(task.data_file["file-path"] for task in self.tasks)
         return sorted(path for path, count in counts.items() if count > 1)
@@ -63,7 +63,7 @@ def differences(theirs: ScanPlan, unfiltered: ScanPlan, ours: ScanPlan) -> list[
     return [
         *missing,
         *more,
-        *(f"{path} has several tasks" for path in (*theirs.twice, *ours.twice)),
+        *(f"{path} has several tasks" for path in (*theirs.repeated, *ours.repeated)),
         *(each for path in both for each in _differences(path, expected[path], every[path].deletes, found[path])),
     ]
 
