@@ -4,14 +4,16 @@ The first requirements of this project name 450, of which Maven Central has no p
 """
 
 import datetime
+import time
 from collections.abc import Iterator
 
 import pytest
+from trino.dbapi import Connection
 
 from tests.engines.lake import Lake
 from tests.engines.shell import Sql
 from tests.engines.trino_releases import BEFORE_450
-from tests.engines.trino_server import run, trino_properties, trino_server
+from tests.engines.trino_server import NODES_S, run, trino_properties, trino_server
 
 UNKNOWN = ("iceberg.rest-catalog.nested-namespace-enabled", "iceberg.rest-catalog.view-endpoints-enabled")
 """Settings that came later."""
@@ -30,9 +32,18 @@ def properties(lake: Lake) -> dict[str, str]:
     } | {"fs.hadoop.enabled": "false"}
 
 
+def await_node(connection: Connection) -> None:
+    """Waits until the server knows its node: this release computes without end where it plans a write before."""
+    deadline = time.perf_counter() + NODES_S
+    while run(connection, "SELECT count(*) FROM system.runtime.nodes WHERE state = 'active'") == [(0,)]:
+        assert time.perf_counter() < deadline
+        time.sleep(0.2)
+
+
 @pytest.fixture(scope="module")
 def trino(s3_lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     with trino_server({"s3": properties(s3_lake)}, tmp_path_factory.mktemp("trino"), BEFORE_450) as connection:
+        await_node(connection)
         yield lambda statement: run(connection, statement)
 
 
