@@ -52,6 +52,7 @@ class _StatusLine:
         self._pace = Pace(now_ms)
 
     def write(self, stats: CollectionStats) -> None:
-        """Writes a line with these counts to stderr, unless one was written less than a second ago."""
+        """Writes a line with these counts to stderr, unless one was written, or this object was made, less than a
+        second ago."""
         if self._pace.is_due():
             sys.stderr.write(f"{stats.listed:,} objects listed so far, {stats.count:,} to collect\n")

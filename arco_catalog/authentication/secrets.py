@@ -131,6 +131,7 @@ def _stored(scheme: str, salt: bytes, digest: bytes) -> Secret:
 
 
 def _sha256(salt: bytes, secret: str) -> bytes:
+    """Returns the salted digest of a secret that the catalog generated. Other secrets get that of `_scrypt`."""
     return hashlib.sha256(salt + secret.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -134,8 +134,8 @@ def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
 
 
 def _gateway(environment: Mapping[str, str], realm: str) -> GatewayAuthenticator:
-    """Returns the authenticator that trusts the API gateways of ARCO_GATEWAY_APIS. Raises `ValueError` for an invalid
-    variable."""
+    """Returns the authenticator that trusts the API gateways of ARCO_GATEWAY_APIS. `realm` is that of the gateways for
+    which the variable names none. Raises `ValueError` for an invalid or empty variable."""
     apis = _by_realm(GATEWAY_APIS, environment, realm)
     for api in apis:
         if not _API.fullmatch(api):

@@ -133,8 +133,9 @@ async def _opened(options: DelegationOptions) -> AsyncIterator[Catalog]:
 @asynccontextmanager
 async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterator[Authentication | None]:
     """Yields the authentication of callers by token, for the realms that the options name, or the one at the root of
-    the store. Yields None if there is none: callers then have certificates, or are programs on this machine. Raises
-    `CliError` if neither would hold, because other machines can reach the address, and for an invalid configuration."""
+    the store. Yields None if the options configure no authentication: callers then have certificates, or are programs
+    on this machine. Raises `CliError` if neither would hold, because other machines can reach the address, and for an
+    invalid configuration."""
     runtime = SystemRuntime()
     realms = realms_beside(catalog, _url(options), options.realm)
     try:

@@ -34,8 +34,9 @@ def compare_snapshots(
 
 
 def _relate(known: Snapshots, old: int | None, new: int | None) -> tuple[str, Sequence[int]]:
-    """Returns how the new snapshot relates to the old one, and the snapshots between: equal, ahead, behind; diverged if
-    neither descends from the other, whether or not they have a common ancestor; unknown if ancestors are missing."""
+    """Returns how the new snapshot relates to the old one, and the snapshots from the older one, without it, up to the
+    newer one, oldest first: equal, ahead, behind; diverged if neither descends from the other, whether or not they have
+    a common ancestor; unknown if ancestors are missing."""
     if old == new:
         return "equal", []
     forward, backward = [*_ancestors_of(known, new)], [*_ancestors_of(known, old)]

@@ -107,6 +107,8 @@ class _Replace(_Change):
         self.expected = expected
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Computes the replacement of the model's document. Raises the errors of `replace_semantic_model`, so also if
+        the model is not at the expected version."""
         index = read_set.head.index
         yield Needs(keys=[self.key])
         entry = find_kind(index, self.namespace, self.name, KIND)

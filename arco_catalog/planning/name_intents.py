@@ -23,10 +23,10 @@ def pending_transactions(
 
 
 def settling(index: Index, decided: Mapping[str, bool]) -> Steps[Edits]:
-    """Returns the index changes that settle the intents of transactions: those of committed ones become entries, all
-    others are removed. `decided` maps transactions to whether they committed. The search covers the edits, because no
-    intent is ever spilled. Its lookups are the intents that it finds: one that is placed later is left to the
-    next request that reads it."""
+    """Returns the index changes that settle the intents of the transactions in `decided`, which maps them to whether
+    they committed: intents of committed ones become entries, those of the others in it are removed. Intents of further
+    transactions stay. The search covers the edits, because no intent is ever spilled. Its lookups are the intents that
+    it finds: one that is placed later is left to the next request that reads it."""
     edits: dict[str, JsonObject | None] = {}
     for key, entry in index.edits.items():
         transaction = None if entry is None else entry.get("transaction")

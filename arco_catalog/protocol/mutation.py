@@ -114,5 +114,6 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        """Returns the answer to a request of which an attempt, this or an earlier one, is known to have committed. It
-        is found by the entity in the attempt's write set, never by name."""
+        """Returns the answer to a request of which an attempt, this or an earlier one, is known to have committed. What
+        it changed is found by the attempt's write set, which has the entity or the place in the registry's history,
+        never by name."""

@@ -148,9 +148,9 @@ class Vending:
     async def _narrow_keys(
         self, config: AwsStorage, scope: Scope, entity: str, principal: str, checked: CheckedRequest
     ) -> Credentials | None:
-        """Returns keys that give access to the folders of a request and to nothing outside of the scope; None if none
-        can be issued for them. Raises `Forbidden` for a request that would need more than one credential, and the
-        errors of `_issued`."""
+        """Returns keys for the whole scope if one credential has all of it, and otherwise keys for the folders of the
+        request alone; None if none can be issued for them. Raises `Forbidden` for a request that would need more than
+        one credential, and the errors of `_issued`."""
         issued = await self._issued(config, scope, entity, principal)
         if len(issued) != 1:  # several, each for one folder; or none for this one
             scope = Scope.of(sorted(checked.locations, key=lambda location: location.uri), write=scope.write)

@@ -68,7 +68,8 @@ class S3Store(BucketStore):
             )
 
     def _listing(self, prefix: str, after: Cursor | None) -> Request:
-        """Returns the request for a page of a bucket's listing, and sends nothing."""
+        """Returns the request for a page of the keys that begin with a prefix, and sends nothing. A directory bucket
+        lists all keys of the prefix's folder."""
         resume = {} if after is None else {"continuation-token": after}
         folder = prefix[: prefix.rfind("/") + 1] if self._by_folder else prefix
         query = {"list-type": "2", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": folder}

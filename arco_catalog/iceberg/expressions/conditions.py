@@ -119,7 +119,8 @@ def _uuid_range_test(condition: Condition) -> RangeTest:
 
 
 def _orders(condition: Condition, type_name: str) -> Sequence[Order | None]:
-    """Returns the orders of a type's values that engines use: None is that of Python's operators."""
+    """Returns the orders of a type's values in which engines may evaluate a condition: None is that of Python's
+    operators. The order in which 0.0 is greater than -0.0 is only among them if the condition has a zero."""
     if type_name == "uuid":
         return None, _uuid_as_signed_numbers
     if is_floating(type_name) and 0.0 in condition.values:

@@ -39,8 +39,9 @@ class _Subject:
 
 async def check_rights(session: Session, realm: Realm, batch: Sequence[Check]) -> JsonObject:
     """Returns the outcome of each check, in order, as the answer that lists them: all by one HEAD of the catalog and
-    one of the realm. A principal that does not exist gets the outcome of one without privileges. Raises the errors of
-    `Session.head`, and `StoreUnavailable` if the deadline passes."""
+    one of the realm. A principal that does not exist gets the outcome of one without privileges. If the server has a
+    policy, a check is allowed only if the policy allows it, too. Raises the errors of `Session.head` and of the policy,
+    and `StoreUnavailable` if the deadline passes."""
     head, registry = await session.head(), realm.lookups()
     state = _Batch(session, head, realm, registry, await realm_head(session, registry))
     subjects = await state.subjects({check.principal for check in batch})

@@ -135,7 +135,8 @@ class ManifestSource:
                 taken.shrink(0)
 
     def _key(self, manifest: ManifestFile, selection: EntrySelection) -> ManifestKey:
-        """Returns the key of a manifest in the cache of files."""
+        """Returns the key of a manifest in the cache of files. Of the selection the key has only the names and types of
+        the partition fields, so plans with other filters share what is cached."""
         form = self._forms.get(manifest.partition_spec_id)
         if form is None:
             form = self._forms[manifest.partition_spec_id] = form_of(selection)

@@ -185,8 +185,9 @@ async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
 
 
 async def _collect_unnamed(run: Run, kind: Kind, prefix: str, named: set[str] | Names) -> None:
-    """Deletes the objects of a kind under a prefix that are older than `orphans_ms` and two margins, and whose ids are
-    not in `named`, the ids to which the current HEAD, or the newest of more than `orphans_ms` ago, refers."""
+    """Collects, and in a dry run only counts, the objects of a kind under a prefix that are older than `orphans_ms` and
+    two margins, and whose ids are not in `named`, the ids to which the current HEAD, or the newest of more than
+    `orphans_ms` ago, refers."""
     async with aclosing(
         run.older(prefix, run.retention.with_margin(run.retention.with_margin(run.retention.orphans_ms)))
     ) as batches:

@@ -146,7 +146,7 @@ async def _add_readable(
 
 async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str] | None:
     """Reads a metadata file, adds the names in it to `reached`, and returns the files of its metadata log; None if it
-    is missing. Raises `CorruptFile` if it can't be read."""
+    is missing, and then adds it to `reached.gone`. Raises `CorruptFile` if it can't be read."""
 
     def add(document: JsonObject) -> Sequence[str]:
         reached.add(document)

@@ -27,6 +27,7 @@ class LeftToThePipeline:
         return False
 
     async def execute(self, execution: Execution) -> TaskResult:
+        """Raises `NotImplementedError`: a worker does not call it, because `takes` refuses each task."""
         raise NotImplementedError
 
     async def abandon(self, execution: Execution, reason: str) -> None:
