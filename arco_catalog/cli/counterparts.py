@@ -83,8 +83,8 @@ def _entity(source: RealmObject) -> Counterpart:
 
 
 def _properties(document: JsonObject, what: str) -> tuple[JsonObject, list[tuple[str, str]]]:
-    """Returns the properties that an object can have here, and the ones that it can't have or that have no effect here,
-    with the reason."""
+    """Returns the properties that an object can have here, and with the reason those that it can't have. Those that it
+    can have, but without an effect, are in both."""
     kept: JsonObject = {}
     left_out: list[tuple[str, str]] = []
     size = 0

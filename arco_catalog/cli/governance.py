@@ -74,8 +74,8 @@ def _as_text(shown: JsonObject, name: str) -> str:
 
 
 async def _shown(session: Session, arguments: GovernanceArguments) -> JsonObject:
-    """Reads the governance of the namespace, or of the table or else the view with the name. Raises `CliError` if
-    neither a table nor a view has the name, and `NoSuchNamespace` if there is no such namespace."""
+    """Reads the governance of what `arguments.name` names: of a namespace with `arguments.namespace`, where it raises
+    `NoSuchNamespace`; otherwise of the table, or else the view, where it raises `CliError` if there is neither."""
     if arguments.namespace:
         return await namespace_governance(session, parse_namespace(arguments.name))
     identifier = parse_identifier(arguments.name)

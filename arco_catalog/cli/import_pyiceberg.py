@@ -37,8 +37,8 @@ class PyIcebergSource:
     async def tables(self) -> AsyncIterator[SourceTable]:
         """Yields all tables and views of the chosen namespaces. A table that can't be loaded, and every view, has a
         problem instead of a location. If the tables or the views of a namespace can't be listed, it yields an entry
-        with the name `*` and the problem, and goes on with other namespaces. Raises `CliError` if the catalog or the
-        list of namespaces can't be read."""
+        with the name `*` and the problem, and goes on with other namespaces. That a catalog has no views at all is no
+        problem. Raises `CliError` if the catalog or the list of namespaces can't be read."""
         try:
             await self._call(lambda catalog: catalog)
             namespaces = await self._namespaces()

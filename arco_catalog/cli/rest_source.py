@@ -44,8 +44,9 @@ class RestSource:
 
     async def tables(self) -> AsyncIterator[SourceTable]:
         """Yields all tables and views. One that can't be loaded has a problem in place of a location; if the tables or
-        views of a namespace can't be listed, yields an entry with the name `*` and the problem. Raises `CliError` if
-        the server, the catalog or the list of namespaces can't be read."""
+        views of a namespace can't be listed, yields an entry with the name `*` and the problem. That a server has no
+        views at all is no problem. Raises `CliError` if the server, the catalog or the list of namespaces can't be
+        read."""
         async for namespace in self.namespaces():
             for kind in ("tables", "views"):
                 try:

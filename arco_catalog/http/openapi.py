@@ -44,7 +44,7 @@ async def get(context: RequestContext) -> Response:
 
 def _key_policy(service: Service) -> KeyPolicy:
     """Returns how idempotency keys are read: by the cached HEAD of the server's only catalog; by the server's variables
-    if HEAD is not cached, or if the server has several catalogs or realms."""
+    if HEAD is not cached or does not state it, and on a server with several catalogs or with realms."""
     variables = service.options.key_policy
     catalogs = [*service.warehouses.values()]
     return catalogs[0].key_settings(variables).policy if len(catalogs) == 1 else variables

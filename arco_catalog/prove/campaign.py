@@ -168,8 +168,8 @@ class Campaign:
 
 
 async def open_campaign(options: CampaignOptions, use: Callable[[Campaign], Awaitable[None]]) -> None:
-    """Reads the catalog's configuration, and calls `use` with the campaign. Raises `NoCatalog`, and what `use`
-    raises."""
+    """Reads the catalog's configuration, and calls `use` with the campaign. Raises an `ExceptionGroup` with
+    `NoCatalog` if the configuration can't be read, and what `use` raises."""
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(headers=options.headers, connector=connector) as session:
         session._retry_connection = False  # it would send a GET, HEAD or DELETE again by itself after a lost answer

@@ -96,7 +96,9 @@ class Binder:
         if transform_name(transform) == "void":
             return Constant(predicate.operation in NEGATIVE | {Operation.IS_NULL, Operation.NOT_NAN})
         if transform != "identity" and transform_function(transform, of_column) is None:
-            raise BadRequest(f"Cannot bind: {transform[:100]} cannot transform {of_column} values from {column.name!r}")
+            raise BadRequest(
+                f"Cannot bind the filter: {transform[:100]} cannot transform {of_column} values from {column.name!r}"
+            )
         of_term = result_type(transform, of_column)
         if predicate.operation in UNARY:
             condition = _unary(predicate.operation, column, transform, of_term)

@@ -52,7 +52,8 @@ class ScanManifests:
         return await off_loop(self._size + ENTRY_BYTES * listed, partial(self._matching_pieces, lists, part))
 
     def _matching_pieces(self, lists: range, part: Range) -> Sequence[Piece]:
-        """Returns the manifests of a part that may have matching files, and counts the others."""
+        """Returns the data manifests of a part that may have matching files, and counts those that the filter
+        excludes. Others that the scan does not read are not counted."""
         pieces: list[Piece] = []
         for number in lists:
             snapshot_id = self._table.snapshots[number]["snapshot-id"]

@@ -177,7 +177,8 @@ async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
 
 
 async def _delete_files(execution: Execution, table: LiveTable) -> DeletionProgress:
-    """Deletes the files, and counts those that this lease deleted, also if the deletion does not reach its end."""
+    """Deletes the files, and returns the progress of all leases of the task. Adds the files that this lease deleted to
+    the worker's statistics, also if the deletion does not reach its end."""
     deletion = FileDeletion(execution, table.entry.entity, table.entry.locations, FILES_AGE_MS)
     before = deletion.progress.removed.files
     try:

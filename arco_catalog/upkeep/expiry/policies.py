@@ -47,7 +47,8 @@ class PolicyReader:
         return policy if policy is not None and policy.enabled else None
 
     async def _policy(self, attached: AttachedPolicy, key: str) -> Policy | None:
-        """Reads an attached policy and the content; None if it no longer exists."""
+        """Reads an attached policy: its entry, which has the key `key` in the index, and its content. None if it no
+        longer exists. Raises `StoreError`, and `InvalidPolicy` for content that is no JSON object."""
         await load(self._sessions.session().state, self._index, Needs(keys=[key]))
         entry = find_policy(self._index, attached.namespace, attached.name)
         if entry is None:

@@ -136,7 +136,8 @@ async def _add_readable(
     execution: Sessions, file: str, reached: Reached, corrupt: list[Corruption] | None
 ) -> Sequence[str] | None:
     """Reads a metadata file, adds the names in it to `reached`, and returns the files of its metadata log; None if it
-    is missing or corrupt. A corrupt file is added to `corrupt`; without this list it raises `CorruptFile`."""
+    is missing, and then adds it to `reached.gone`; None also if it is corrupt, and then adds it to `corrupt`. Without
+    this list it raises `CorruptFile`."""
     try:
         return await _add(execution, file, reached)
     except CorruptFile as error:

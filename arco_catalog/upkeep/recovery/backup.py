@@ -99,9 +99,10 @@ class CatalogBackup:
         return None
 
     async def write(self) -> RegistryState:
-        """Writes all objects of the catalog except HEAD to the archive. Returns HEAD as it was read, for `write_head`
-        to write. Raises `NotFound` without a HEAD, `StoreError`, and `Unavailable` if transactions commit faster than
-        their pointers are read."""
+        """Writes the objects that a restore needs, except HEAD, to the archive: without undecided transactions,
+        proposals, and records that the catalog makes again. Returns HEAD as it was read, for `write_head` to write.
+        Raises `NotFound` without a HEAD, `StoreError`, and `Unavailable` if transactions commit faster than their
+        pointers are read."""
         paths = self.state.paths
         self._since_ms = (await self.state.store.list(paths.manifest)).now_ms - TICK_MS
         for prefix in (paths.all_feed_cursors, paths.feed_segments):  # each is true of what is read after it
