@@ -100,8 +100,8 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
 
 async def _expire(execution: Execution, table: LiveTable, retention_of: RetentionOf) -> ExpiryPlan:
     """Commits the removal of expired snapshots and refs, and returns what was removed. If nothing has expired, or
-    something prevents the expiry, it commits nothing, and the plan that it returns says so. Raises `TaskFailed` for a
-    refused commit."""
+    something prevents the expiry, it commits nothing, and returns a plan with the reason or without updates. Raises
+    `TaskFailed` for a refused commit."""
     commit = ExpireSnapshots(
         execution.session(),
         table.namespace,
