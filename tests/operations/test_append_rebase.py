@@ -395,7 +395,7 @@ async def test_an_append_after_the_last_sequence_number_is_refused(made: Made) -
     table = await made()
     late = await table.append(9)
     await table.commit(await table.append(2, more={"sequence-number": MAX_LONG}))
-    with pytest.raises(CommitFailed, match="the last sequence number"):
+    with pytest.raises(CommitFailed, match="the greatest possible sequence number or time"):
         await table.commit(late)
 
 
@@ -404,7 +404,7 @@ async def test_an_append_after_the_last_time_is_refused(made: Made) -> None:
     await table.commit({"requirements": [], "updates": [AUDIT]})
     late = await table.append(9, branch="audit")
     await table.commit(await table.append(3, branch="audit", more={"timestamp-ms": MAX_LONG}))
-    with pytest.raises(CommitFailed, match="the last time"):
+    with pytest.raises(CommitFailed, match="the greatest possible sequence number or time"):
         await table.commit(late)
 
 
