@@ -75,10 +75,11 @@ class Lake:
         return self
 
     async def enter(self) -> None:
-        """Enters the changes of the catalog into its event feed, which begins with the first call."""
-        [deployed] = await catalogs_of_realm(self.app.realms()["r"]) or ()
-        request = OperationRequest("POST", "", "", None, "operator", {}, self.app.clock.now_ms() + 20_000)
-        await feed(deployed.open().session(request, ALLOW_ALL))
+        """Enters the changes of all catalogs into their event feeds, which begin with the first call."""
+        for realm in self.app.realms().values():
+            for deployed in await catalogs_of_realm(realm) or ():
+                request = OperationRequest("POST", "", "", None, "operator", {}, self.app.clock.now_ms() + 20_000)
+                await feed(deployed.open().session(request, ALLOW_ALL))
 
     def copy(self) -> "Lake":
         """A copy in a store of its own, over a server with empty caches."""

@@ -204,5 +204,5 @@ async def test_a_denial_is_an_audit_line_by_a_logger_of_its_own(
 def test_a_file_for_audit_lines_fails_the_start() -> None:
     sys.modules.pop("azure_functions.function_app", None)
 
-    with pytest.raises(ValueError, match="ARCO_AUDIT_LOG must be - on a function, for lines in its log"):
+    with pytest.raises(ValueError, match="ARCO_AUDIT_LOG must be - on a function, for lines in the log"):
         importlib.import_module("azure_functions.function_app")
