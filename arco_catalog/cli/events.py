@@ -92,9 +92,11 @@ async def _events(
             await session.runtime.sleep(FOLLOW_SECONDS)
 
 
-def run_subscribe(options: CatalogOptions, wanted: SubscriptionRequest, *, new: bool, as_json: bool) -> int:
-    """Makes a subscription, and writes it to stdout with the secret of a webhook, which no other command has. Returns
-    0. Raises `CliError`."""
+def run_subscribe(
+    options: CatalogOptions, wanted: SubscriptionRequest, token: str | None, *, new: bool, as_json: bool
+) -> int:
+    """Makes a subscription to the events after a token, from the beginning of the feed, or only to `new` ones, and
+    writes it to stdout with the secret of a webhook, which no other command has. Returns 0. Raises `CliError`."""
 
     async def work() -> Subscription:
         async with open_session(options, "events", find_catalog, writes=True) as session:
@@ -111,7 +113,7 @@ def run_subscribe(options: CatalogOptions, wanted: SubscriptionRequest, *, new: 
                 event_filter=wanted.event_filter,
                 allows_private=wanted.allows_private,
             )
-            return await subscribe(session, made, sinks_from(environment, now_ms), only_new=new)
+            return await subscribe(session, made, sinks_from(environment, now_ms), only_new=new, after=token)
 
     made = carry_out(work)
     if as_json:

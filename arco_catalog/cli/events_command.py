@@ -32,7 +32,7 @@ ACTIONS = ("read", "subscribe", "subscriptions", "unsubscribe", "dead-letters", 
 OF_SUBSCRIPTION = ("subscribe", "unsubscribe", "dead-letters", "resend")
 SELECTING = ("read", "subscribe")
 OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "from_": ("read",),
+    "from_": SELECTING,
     "follow": ("read",),
     "limit": ("read",),
     "since": ("read",),
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     actions = f"{', '.join(ACTIONS[:-1])} or {ACTIONS[-1]} [default read]"
     parser.add_argument("action", nargs="?", choices=ACTIONS, default="read", metavar="ACTION", help=actions)
     parser.add_argument("subscription", nargs="?", metavar="NAME", help="the subscription's name")
-    parser.add_argument("--from", dest="from_", metavar="TOKEN", help="with read: the events after this token")
+    parser.add_argument("--from", dest="from_", metavar="TOKEN", help="the events after this token")
     parser.add_argument("--follow", action="store_true", help="with read: wait for later events, until stopped")
     parser.add_argument("--limit", type=positive, metavar="N", help="with read: print at most so many events")
     parser.add_argument(
@@ -99,7 +99,7 @@ def run(parsed: argparse.Namespace) -> int:
             return events.run_read(options, event_filter, *place, since_ms=since, new=parsed.new, follow=parsed.follow)
         case "subscribe":
             wanted = events.SubscriptionRequest(named, parsed.to, event_filter, parsed.allow_private)
-            return events.run_subscribe(options, wanted, new=parsed.new, as_json=parsed.json)
+            return events.run_subscribe(options, wanted, parsed.from_, new=parsed.new, as_json=parsed.json)
         case "subscriptions":
             return events.run_list(options, as_json=parsed.json)
         case "unsubscribe":

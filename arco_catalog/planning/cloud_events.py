@@ -1,9 +1,10 @@
 """Events in the form of CloudEvents 1.0 (https://github.com/cloudevents/spec, JSON format): pure functions."""
 
+import json
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.events import levels_in
 from arco_catalog.state.fields import mapping
 
@@ -17,12 +18,13 @@ def cloud_event(event: JsonObject, number: int, warehouse: str) -> JsonObject:
     are extensions that CloudEvents documents: events of one table or view have one key, in the order of sequences."""
     kind = str(mapping(event, "operation").get("operation-type"))
     entity, at_ms = mapping(event, "arco").get("entity"), event.get("timestamp-ms")
+    subject = "/".join(quote(level, safe="") for level in levels_in(event)[-1])
     return {
         "specversion": "1.0",
         "id": event.get("event-id"),
         "source": f"/v1/{quote(warehouse, safe='')}",
         "type": f"arco.{kind}",
-        "subject": "/".join(quote(level, safe="") for level in levels_in(event)[-1]),
+        **({"subject": subject} if subject else {}),
         **({"time": _timestamp(at_ms)} if isinstance(at_ms, int) else {}),
         "datacontenttype": "application/json",
         "sequence": str(number).zfill(SEQUENCE_DIGITS),
@@ -32,8 +34,9 @@ def cloud_event(event: JsonObject, number: int, warehouse: str) -> JsonObject:
 
 
 def encode(event: JsonObject) -> bytes:
-    """Returns the bytes of a CloudEvent, as they are signed and sent."""
-    return dumps(event, sort_keys=True)
+    """Returns the bytes of a CloudEvent, as they are signed and sent: in ASCII, since SQS does not take all characters
+    that names may have."""
+    return json.dumps(event, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _timestamp(at_ms: int) -> str:

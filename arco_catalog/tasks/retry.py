@@ -9,6 +9,8 @@ from storage_backends.lazy_dataclass import dataclass
 
 LEASE = "delegation.task.lease.lost-timeout-duration"
 POLICIES = "delegation.retry."
+NO_LIMIT = 1 << 31
+"""So many attempts are never made."""
 DEFAULT = "default"
 
 Number = TypeVar("Number", int, float)
@@ -56,7 +58,10 @@ class TaskPolicies:
     lease_ms: int = 300_000
     default: RetryPolicy = field(default_factory=RetryPolicy)
     by_type: Mapping[str, RetryPolicy] = field(
-        default_factory=lambda: {"TABLE_PURGE": RetryPolicy(max_attempts=10, initial_backoff_ms=60_000)}
+        default_factory=lambda: {
+            "TABLE_PURGE": RetryPolicy(max_attempts=10, initial_backoff_ms=60_000),
+            "EVENT_DELIVERY": RetryPolicy(max_attempts=NO_LIMIT),
+        }
     )
 
     def of(self, kind: str) -> RetryPolicy:
@@ -68,7 +73,8 @@ class TaskPolicies:
         """Returns the policies of tasks in these properties: `delegation.task.lease.lost-timeout-duration`, and
         `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|max-backoff-duration}`.
         A type without properties has the default policy, except that a purge (`TABLE_PURGE`) has policies of its own:
-        10 attempts, and a minute after the first. Raises `ValueError`, which names the property, for an unknown one and
+        10 attempts, and a minute after the first; and that no number of attempts ends a delivery of events
+        (`EVENT_DELIVERY`). Raises `ValueError`, which names the property, for an unknown one and
         for an invalid value."""
         policies = cls()
         ordered = sorted(properties, key=lambda name: not name.startswith(f"{POLICIES}{DEFAULT}."))

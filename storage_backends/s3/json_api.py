@@ -13,9 +13,11 @@ from storage_backends.s3.config import S3Config
 from storage_backends.s3.credentials import credentials_of
 from storage_backends.s3.endpoint import domain_of
 from storage_backends.s3.signature import Scope, signed, signing_stamp
-from storage_backends.wire.fetch import fetch
+from storage_backends.wire.fetch import InvalidContent, fetch
 from storage_backends.wire.http1 import Response
 
+CONTENT = ("InvalidMessageContents", "InvalidParameter", "ParameterValueInvalid")
+"""How codes begin by which AWS's services deny a request because of its content."""
 _TRANSIENT = ("Throttling", "InternalS", "InternalFailure", "ServiceUnavailable", "RequestLimitExceeded")
 
 
@@ -58,8 +60,8 @@ async def call(
 
 def refusal(what: str, response: Response) -> StoreError:
     """Returns the error for a response of an AWS service with another status than 200: `StoreUnavailable` if it is
-    transient, else `StoreDenied`. The message has the response's error code, or its status if there is none, and
-    nothing else of it. `what` is the failed operation."""
+    transient, `InvalidContent` by its code, else `StoreDenied`. The message has the response's error code, or
+    its status if there is none, and nothing else of it. `what` is the failed operation."""
     try:
         document = json.loads(response.body)
     except ValueError:
@@ -68,4 +70,5 @@ def refusal(what: str, response: Response) -> StoreError:
     code = code.rpartition("#")[2]
     transient = response.status >= 500 or response.status == 429 or code.startswith(_TRANSIENT)
     shown = code if code.isalnum() and len(code) <= 100 else f"status {response.status}"
-    return (StoreUnavailable if transient else StoreDenied)(f"{what}: {shown}")
+    denied = InvalidContent if code.startswith(CONTENT) else StoreDenied
+    return (StoreUnavailable if transient else denied)(f"{what}: {shown}")

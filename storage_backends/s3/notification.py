@@ -12,9 +12,9 @@ from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.credentials import credentials_of
 from storage_backends.s3.endpoint import domain_of
-from storage_backends.s3.json_api import Service, call, refusal
+from storage_backends.s3.json_api import CONTENT, Service, call, refusal
 from storage_backends.s3.signature import Scope, signed, signing_stamp
-from storage_backends.wire.fetch import fetch
+from storage_backends.wire.fetch import InvalidContent, fetch
 from storage_backends.wire.http1 import Response
 
 MAX_MESSAGE_BYTES = 256 << 10
@@ -68,4 +68,5 @@ def _refusal(topic: str, response: Response) -> StoreError:
     found = _CODE.search(response.body)
     code = f"status {response.status}" if found is None else found[1].decode()
     transient = response.status >= 500 or response.status == 429 or code.startswith(("Throttl", "Internal"))
-    return (StoreUnavailable if transient else StoreDenied)(f"the message was not sent to the topic {topic}: {code}")
+    denied = InvalidContent if code.startswith(CONTENT) else StoreDenied
+    return (StoreUnavailable if transient else denied)(f"the message was not sent to the topic {topic}: {code}")

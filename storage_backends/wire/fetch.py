@@ -15,6 +15,10 @@ from storage_backends.wire.pool import Pool, Timeouts, tls_context
 TIMEOUTS = Timeouts(connect_s=3.0, idle_s=3.0, exchange_s=5.0)
 
 
+class InvalidContent(StoreDenied):
+    """A service denied a request because of its content, not because of the sender."""
+
+
 async def fetch(
     url: str,
     headers: Mapping[str, str],
@@ -68,11 +72,12 @@ def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
 
 def failure_of(what: str, response: Response) -> StoreError:
     """Returns the error for a response that the caller cannot use, one with another status than 200: `StoreUnavailable`
-    for 429 and from 500 on, else `StoreDenied`. The message does not quote the response, which may have secrets in it.
-    `what` names what was called."""
+    for 429 and from 500 on, `InvalidContent` for 400 and 413, else `StoreDenied`. The message does not quote the
+    response, which may have secrets in it. `what` names what was called."""
     if response.status >= 500 or response.status == 429:
         return StoreUnavailable(f"{what} answered status {response.status}")
-    return StoreDenied(f"{what} answered status {response.status}")
+    denied = InvalidContent if response.status in (400, 413) else StoreDenied
+    return denied(f"{what} answered status {response.status}")
 
 
 def _is_graphic(text: str) -> bool:

@@ -89,6 +89,19 @@ async def test_a_subscription_is_made_listed_and_removed(fixture: CatalogFixture
     assert "There are no subscriptions." in (await arco("events", "subscriptions", *store)).out
 
 
+async def test_a_subscription_begins_after_a_token(fixture: CatalogFixture, folder: Path) -> None:
+    store = ("--store", f"file:{folder}")
+    [event] = lines((await arco("events", "--limit", "1", *store)).out)
+    token = str(event["continuation-token"])
+
+    made = await arco("events", "subscribe", "alerts", "--to", WEBHOOK, "--from", token, *store)
+
+    assert made.code == 0, made.err
+    found = await read_subscription(fixture.another().session().state, "alerts")
+    assert found is not None
+    assert (found[0].token, str(found[0].cursor)) == (token, token.partition("-")[0])
+
+
 async def test_dead_letters_are_shown_sent_again_and_deleted_with_the_subscription(
     fixture: CatalogFixture, folder: Path
 ) -> None:
@@ -120,6 +133,9 @@ async def test_dead_letters_are_shown_sent_again_and_deleted_with_the_subscripti
         (["subscribe", "a", "--to", "http://example.com"], "must be an https URL"),
         (["subscribe", "a", "--to", "http://127.0.0.1/"], "must be an https URL"),
         (["subscribe", "a", "--to", "arn:aws:s3:::b"], "must be an https URL"),
+        (["subscribe", "a", "--to", "https://x.queue.core.windows.net/a/"], "a queue of Azure Storage is"),
+        (["subscribe", "a", "--to", WEBHOOK, "--from", "x"], "invalid continuation token"),
+        (["subscriptions", "--from", "x"], "--from is for arco events read and subscribe"),
         (["subscriptions", "a"], "takes no NAME"),
         (["subscriptions", "--follow"], "--follow is for arco events read"),
         (["read", "--to", WEBHOOK], "--to is for arco events subscribe"),

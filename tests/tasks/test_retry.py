@@ -3,8 +3,8 @@
 import pytest
 
 from arco_catalog.config.durations import parse_duration
-from arco_catalog.state.task import TABLE_MAINTENANCE, TABLE_PURGE
-from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.state.task import EVENT_DELIVERY, TABLE_MAINTENANCE, TABLE_PURGE
+from arco_catalog.tasks.retry import NO_LIMIT, TaskPolicies
 
 
 def test_the_pause_grows_up_to_its_limit() -> None:
@@ -15,6 +15,13 @@ def test_the_pause_grows_up_to_its_limit() -> None:
 def test_a_purge_is_tried_more_often() -> None:
     policy = TaskPolicies().of(TABLE_PURGE)
     assert (policy.max_attempts, policy.backoff_ms(1)) == (10, 60_000)
+
+
+def test_no_number_of_attempts_ends_a_delivery_of_events_unless_an_operator_wants_it() -> None:
+    of_default = TaskPolicies.parse({"delegation.retry.default.max-attempts": "3"})
+    assert of_default.of(EVENT_DELIVERY).max_attempts == NO_LIMIT
+    of_type = TaskPolicies.parse({"delegation.retry.EVENT_DELIVERY.max-attempts": "3"})
+    assert of_type.of(EVENT_DELIVERY).max_attempts == 3
 
 
 def test_a_type_overrides_the_default_in_whatever_order_they_are_named() -> None:

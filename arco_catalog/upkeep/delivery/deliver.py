@@ -14,14 +14,18 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.access import State
 from arco_catalog.state.feed import FeedRecord
 from arco_catalog.state.subscription import DeadLetter, Subscription, read_subscription
+from arco_catalog.tasks.new_task import CLOCK_LAG_MS
 from arco_catalog.upkeep.delivery.sink import DeliveryError, Message, ReceiverUnreachable, Sink
 from arco_catalog.upkeep.delivery.sinks import Sinks
-from storage_backends import ABSENT, Applied, Matches, Version
+from storage_backends import Applied, StoreError, Version
 
 PAGE = 100
 """The number of records of the feed that are read at once."""
-SAVE_AFTER = 20
-"""After so many deliveries the cursor is saved: a worker that is killed delivers at most so many events again."""
+SAVE_AFTER, SAVE_AFTER_MS = 20, 10_000
+"""After so many deliveries, or so much time, the cursor is saved: a worker that is killed delivers at most so many
+events again."""
+RUN_MS = 60_000
+"""After so long a delivery pauses, and is due again at once: other tasks of the catalog have their turn before it."""
 FIRST_PAUSE_MS, LAST_PAUSE_MS = 5_000, 60 * 60_000
 """The pause after the first failed attempt at an event, which every later one doubles, and the limit of pauses."""
 MAX_PROBLEM = 500
@@ -36,30 +40,42 @@ class VersionedSubscription(NamedTuple):
 
 
 class DeliveryResult(NamedTuple):
-    """What a delivery did: the numbers of events that were accepted, and of those set aside as dead letters; and the
-    time from which it is to be continued, in milliseconds since 1970, None if everything was delivered."""
+    """What a delivery did: the numbers of events that were accepted, and of those set aside as dead letters; the time
+    from which it is to be continued, in milliseconds since 1970, None if everything was delivered; and whether it
+    stopped because of the receiver."""
 
     accepted: int
     set_aside: int
     again_ms: int | None
+    failed: bool = False
 
 
 class LostPlace(Exception):
-    """The subscription is gone, or another worker has changed it: the delivery ends without doing more."""
+    """The subscription is gone, or another worker has changed it: the delivery ends without doing more. `present` is
+    the subscription as it is now, None if it is gone."""
+
+    def __init__(self, reason: str, present: Subscription | None) -> None:
+        super().__init__(reason)
+        self.present = present
 
 
-async def deliver(open_session: Callable[[], Session], name: str, id_: str, sinks: Sinks) -> DeliveryResult:
+async def deliver(
+    open_session: Callable[[], Session], name: str, id_: str, sinks: Sinks, cursor: int | None = None
+) -> DeliveryResult:
     """Delivers everything that is in the feed to the subscription of this name and id, or up to an event that its
-    receiver does not accept. `open_session` returns a session as long as this worker may go on. Raises `LostPlace`,
-    `StoreError`, `InternalError`, and the errors of `open_session`."""
+    receiver does not accept; with a `cursor` only if the subscription still has it. `open_session` returns a session as
+    long as this worker may go on. Raises `LostPlace`, `StoreError`, `CommitStateUnknown`, `InternalError`, and the
+    errors of `open_session`."""
     delivery = _Delivery(open_session, await _read(open_session().state, name, id_))
+    if cursor is not None and delivery.subscription.cursor != cursor:
+        raise LostPlace("the next events are those of another task", delivery.subscription)
     now_ms = open_session().now_ms()
     if delivery.subscription.next_ms > now_ms:
         return delivery.result(delivery.subscription.next_ms)
     try:
         sink = sinks(delivery.subscription)
         event_filter = read_filter(Fields(delivery.subscription.event_filter, "subscription"))
-    except (ValueError, BadRequest) as error:
+    except (ValueError, BadRequest, StoreError) as error:
         return await delivery.failed(ReceiverUnreachable(f"the subscription can't be followed: {error}"))
     while True:
         subscription = delivery.subscription
@@ -78,7 +94,7 @@ async def _read(state: State, name: str, id_: str) -> VersionedSubscription:
     """Returns a subscription with its version. Raises `LostPlace` if it is gone."""
     found = await read_subscription(state, name)
     if found is None or found[0].id != id_:
-        raise LostPlace("the subscription was removed")
+        raise LostPlace("the subscription was removed", None)
     return VersionedSubscription(found[0], found[1].version)
 
 
@@ -88,36 +104,46 @@ class _Delivery:
     def __init__(self, open_session: Callable[[], Session], found: VersionedSubscription) -> None:
         self._open_session = open_session
         self.subscription, self._version = found
+        self._saved_ms = open_session().now_ms()
+        self._end_ms = self._saved_ms + RUN_MS
         self._accepted = 0
         self._set_aside = 0
         self._unsaved = 0
 
-    def result(self, again_ms: int | None) -> DeliveryResult:
+    def result(self, again_ms: int | None, *, failed: bool = False) -> DeliveryResult:
         """Returns the counts until now."""
-        return DeliveryResult(self._accepted, self._set_aside, again_ms)
+        return DeliveryResult(self._accepted, self._set_aside, again_ms, failed)
 
     async def send(self, page: FeedPage, event_filter: EventFilter, sink: Sink) -> DeliveryResult | None:
         """Sends the events of a page that are selected and were not delivered before, and stores the cursor. Returns
-        the result if an event was not accepted, None after the whole page."""
+        the result if an event was not accepted or the time is over, None after the whole page."""
         for record in self._new(page.records):
             event = event_of(record)
             if event is not None and event_filter.selects(event):
-                session = self._open_session()
-                made = cloud_event(event, record.number, session.settings.warehouse)
-                try:
-                    await sink.send(Message.of(made))
-                    self._accepted += 1
-                except DeliveryError as error:
-                    stopped = await self._not_accepted(record, made, error)
-                    if stopped is not None:
-                        return stopped
-                self._unsaved += 1
+                stopped = await self._send_one(record, event, sink)
+                if stopped is not None:
+                    return stopped
             self.subscription = self.subscription.delivered(record.number, self.subscription.token)
-            if self._unsaved >= SAVE_AFTER:
+            now_ms = self._open_session().now_ms()
+            is_over = now_ms >= self._end_ms
+            if is_over or self._unsaved >= SAVE_AFTER or now_ms >= self._saved_ms + SAVE_AFTER_MS:
                 await self._save()
+            if is_over:
+                return self.result(now_ms - CLOCK_LAG_MS)
         last = page.records[-1].number if page.records else self.subscription.cursor
         self.subscription = self.subscription.delivered(max(last, self.subscription.cursor), page.token)
         await self._save()
+        return None
+
+    async def _send_one(self, record: FeedRecord, event: JsonObject, sink: Sink) -> DeliveryResult | None:
+        """Sends an event. Returns the result if it was not accepted, and is not set aside either."""
+        made = cloud_event(event, record.number, self._open_session().settings.warehouse)
+        self._unsaved += 1
+        try:
+            await sink.send(Message.of(made))
+        except DeliveryError as error:
+            return await self._not_accepted(record, made, error)
+        self._accepted += 1
         return None
 
     def _new(self, records: Sequence[FeedRecord]) -> Sequence[FeedRecord]:
@@ -125,15 +151,15 @@ class _Delivery:
         return [record for record in records if record.number > self.subscription.cursor]
 
     async def _not_accepted(self, record: FeedRecord, event: JsonObject, error: DeliveryError) -> DeliveryResult | None:
-        """Sets an event aside that its receiver has not accepted often enough, and returns None; or else stores when to
-        try again, and returns the result."""
+        """Sets an event aside that its receiver has not accepted often enough, and returns None when that is durable;
+        or else stores when to try again, and returns the result."""
         tries = self.subscription.tries + 1
         if error.max_tries is None or tries < error.max_tries:
             return await self.failed(error)
         session = self._open_session()
         letter = DeadLetter(record.number, str(error)[:MAX_PROBLEM], event, session.now_ms())
         key = session.state.paths.dead_letter(self.subscription.id, record.number)
-        await session.state.store.put(key, letter.body, ABSENT)
+        await session.state.swap(key, letter.body, None)  # a letter that is there already is of the same event
         self._set_aside += 1
         return None
 
@@ -145,16 +171,21 @@ class _Delivery:
         problem, counts = str(error)[:MAX_PROBLEM], error.max_tries is not None
         self.subscription = before.failed(problem, next_ms, counts=counts)
         await self._save()
-        return self.result(next_ms)
+        return self.result(next_ms, failed=True)
 
     async def _save(self) -> None:
-        """Stores the subscription if it is still the one that was read. Raises `LostPlace` if it is not, and
-        `StoreError`."""
-        state, subscription = self._open_session().state, self.subscription
-        outcome = await state.store.put(
-            state.paths.subscription(subscription.name), subscription.body, Matches(self._version)
-        )
-        if not isinstance(outcome, Applied):
-            raise LostPlace("another worker has delivered to the subscription, or it was removed")
-        self._version = outcome.version
-        self._unsaved = 0
+        """Stores the subscription if it is still the one that was read. Raises `LostPlace` if it is not,
+        `StoreError`, and `CommitStateUnknown`."""
+        session, subscription = self._open_session(), self.subscription
+        state, key = session.state, session.state.paths.subscription(subscription.name)
+        outcome = await state.swap(key, subscription.body, self._version)
+        self._version = outcome.version if isinstance(outcome, Applied) else await self._version_of_ours(state)
+        self._saved_ms, self._unsaved = session.now_ms(), 0
+
+    async def _version_of_ours(self, state: State) -> Version:
+        """Returns the version of the subscription after a write that failed, if an earlier sending of it was applied.
+        Raises `LostPlace` if it was not."""
+        present, version = await _read(state, self.subscription.name, self.subscription.id)
+        if present != self.subscription:
+            raise LostPlace("another worker has changed the subscription", present)
+        return version

@@ -1,22 +1,30 @@
 """Delivers events as tasks: one for each subscription that has something to deliver (docs/design/delivery.md)."""
 
-from arco_catalog.iceberg.errors import BadRequest
+import logging
+
+from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.feed import NoSuchFeed, read_feed
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.fields import text
+from arco_catalog.state.fields import integer, text
 from arco_catalog.state.restoration import describe_copy
 from arco_catalog.state.subscription import Subscription, list_subscriptions, read_subscription
-from arco_catalog.state.task import EVENT_DELIVERY, Task
+from arco_catalog.state.task import ENDED, EVENT_DELIVERY, Task
+from arco_catalog.state.task_log import read_task
 from arco_catalog.tasks.execution import Execution, NotYet, TaskResult
+from arco_catalog.tasks.new_task import store_new_task
 from arco_catalog.upkeep.delivery.deliver import PAGE, LostPlace, deliver
 from arco_catalog.upkeep.delivery.sinks import Sinks
-from arco_catalog.upkeep.expiry.tables import submit, task_id
+from arco_catalog.upkeep.expiry.tables import task_id
 from storage_backends import StoreError
+
+_LOG = logging.getLogger(__name__)
 
 COPY_WAIT_MS = 60 * 60_000
 STORE_WAIT_MS = 30_000
 """How long a delivery waits after a failure of the store."""
+LOOK_AGAIN_MS = 10 * 60_000
+"""After so long the task of a cursor that has not moved is read again: it may have ended without a delivery."""
 
 
 class DeliveryExecutor:
@@ -40,18 +48,21 @@ class DeliveryExecutor:
         await execution.start()
         counted = execution.stats().deliveries
         try:
-            done = await deliver(
-                execution.session, text(payload, "subscription"), text(payload, "subscription_id"), self._sinks
-            )
+            name, id_ = text(payload, "subscription"), text(payload, "subscription_id")
+            done = await deliver(execution.session, name, id_, self._sinks, integer(payload, "cursor"))
         except LostPlace as lost:
+            session = execution.session()
+            if lost.present is not None and await submit_delivery(session, lost.present) == execution.task.id:
+                raise NotYet(session.now_ms() + STORE_WAIT_MS, str(lost)) from lost
             return TaskResult(f"Nothing more is delivered by this task: {lost}", {})
-        except StoreError as error:
+        except (StoreError, CommitStateUnknown) as error:
             raise NotYet(execution.session().now_ms() + STORE_WAIT_MS, f"the store failed: {error}") from error
         counted.accepted += done.accepted
         counted.set_aside += done.set_aside
+        counted.failed += done.failed
         if done.again_ms is not None:
-            counted.failed += 1
-            raise NotYet(done.again_ms, f"Delivered {done.accepted:,} events; the receiver did not take the next one")
+            reason = "the receiver did not take the next one" if done.failed else "the next ones are to follow"
+            raise NotYet(done.again_ms, f"Delivered {done.accepted:,} events; {reason}")
         counts: JsonObject = {"accepted": done.accepted, "set-aside": done.set_aside}
         return TaskResult(f"Delivered {done.accepted:,} events", counts)
 
@@ -63,28 +74,49 @@ class Deliveries:
     """Makes the tasks that deliver events to the subscriptions of a catalog."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[str, int]] = {}
-        """The id and cursor of each subscription for which this process has made or seen the task."""
+        self._made: dict[tuple[str, int], int] = {}
+        """When this process has made or seen the task of a subscription, by the subscription's id and cursor."""
 
-    async def submit_due(self, session: Session) -> None:
-        """Makes a task for each subscription that has something to deliver, unless it exists. Raises `StoreError`, and
-        `CatalogError`."""
+    async def submit_due(self, session: Session) -> int:
+        """Makes a task for each subscription that has something to deliver, unless it exists. Logs the subscriptions
+        for which that fails because of a corrupt record, and returns the number of them. Raises `StoreError`."""
+        now_ms, failed = session.now_ms(), 0
+        self._made = {made: at_ms for made, at_ms in self._made.items() if now_ms < at_ms + LOOK_AGAIN_MS}
         for name in await list_subscriptions(session.state):
-            found = await read_subscription(session.state, name)
-            if found is None or self._made.get(name) == (found[0].id, found[0].cursor):
-                continue
-            if await has_news(session, found[0]):
-                await submit_delivery(session, found[0])
-                self._made[name] = (found[0].id, found[0].cursor)
+            try:
+                await self._submit(session, name)
+            except CatalogError as error:
+                failed += 1
+                _LOG.warning("nothing is sent to the subscription %s until the next look: %s", name, error)
+        return failed
+
+    async def _submit(self, session: Session, name: str) -> None:
+        """Makes the task of one subscription, if it has something to deliver and no task."""
+        found = await read_subscription(session.state, name)
+        if found is None or (found[0].id, found[0].cursor) in self._made:
+            return
+        if await has_news(session, found[0]):
+            await submit_delivery(session, found[0])
+            self._made[found[0].id, found[0].cursor] = session.now_ms()
 
 
 async def submit_delivery(session: Session, subscription: Subscription) -> str:
-    """Stores the task that delivers the events after the cursor of a subscription, unless it exists, and returns the
-    id. Raises `StoreError`."""
-    task = task_id(EVENT_DELIVERY, session.state.paths.root, subscription.id, str(subscription.cursor))
-    payload = {"subscription": subscription.name, "subscription_id": subscription.id}
-    await submit(session, task, EVENT_DELIVERY, {**payload})
-    return task
+    """Stores the task that delivers the events after the cursor of a subscription, unless it exists and has not ended,
+    and returns the id. Raises `StoreError`, and `InternalError`."""
+    parts = [session.state.paths.root, subscription.id, str(subscription.cursor)]
+    while True:
+        task = task_id(EVENT_DELIVERY, *parts)
+        found = await read_task(session.state, task)
+        if found is None:
+            payload: JsonObject = {
+                "subscription": subscription.name,
+                "subscription_id": subscription.id,
+                "cursor": subscription.cursor,
+            }
+            await store_new_task(session, task, EVENT_DELIVERY, payload)
+        if found is None or found.task.status not in ENDED:
+            return task
+        parts.append("ended")  # without a delivery, since the cursor has not moved: another task follows it
 
 
 async def has_news(session: Session, subscription: Subscription) -> bool:

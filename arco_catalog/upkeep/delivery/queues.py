@@ -3,8 +3,9 @@ process's own credentials for that cloud must allow it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from arco_catalog.upkeep.delivery.sink import DeliveryError, EventRefused, Message, ReceiverUnreachable
-from storage_backends import StoreError, StoreUnavailable
+from arco_catalog.upkeep.delivery.sink import EventRefused, Message, ReceiverUnreachable
+from storage_backends import StoreError
+from storage_backends.wire.fetch import InvalidContent
 
 Put = Callable[[Message], Awaitable[None]]
 """Sends a message once. Raises `StoreError`."""
@@ -23,9 +24,9 @@ class Queue:
             raise EventRefused(f"the event has {len(message.body):,} bytes, more than the queue takes")
         try:
             await self._put(message)
-        except StoreUnavailable as error:
-            raise DeliveryError(str(error)) from error
-        except StoreError as error:
+        except InvalidContent as error:
+            raise EventRefused(str(error)) from error
+        except StoreError as error:  # an outage or a lack of rights is not because of the event
             raise ReceiverUnreachable(str(error)) from error
 
 

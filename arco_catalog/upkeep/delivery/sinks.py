@@ -1,6 +1,7 @@
 """Makes the receivers that subscriptions name."""
 
 from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
 from arco_catalog.config.variables import EVENTS
 from arco_catalog.state.runtime import Runtime
@@ -8,7 +9,8 @@ from arco_catalog.state.subscription import Subscription
 from arco_catalog.upkeep.delivery.sink import Sink
 
 Sinks = Callable[[Subscription], Sink]
-"""Makes the receiver of a subscription. Raises `ValueError` for one that can't be used."""
+"""Makes the receiver of a subscription. Raises `ValueError` for one that can't be used, and `StoreError` for wrong
+credentials."""
 
 
 def sinks_from_env(environment: Mapping[str, str], runtime: Runtime) -> Sinks | None:
@@ -28,6 +30,8 @@ def sinks_from(environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sin
         queue = queue_of(subscription.sink, environment, now_ms)
         if queue is not None:
             return queue
+        if ".queue.core." in (urlsplit(subscription.sink).hostname or ""):
+            raise ValueError("a queue of Azure Storage is https://ACCOUNT.queue.core.windows.net/QUEUE, without more")
         if subscription.secret is None:
             raise ValueError(f"{subscription.sink!r} is no queue, no topic, and no webhook that has a secret")
         return Webhook(subscription.sink, subscription.secret, now_ms, allows_private=subscription.allows_private)

@@ -7,13 +7,13 @@ from contextlib import aclosing
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import Fields
-from arco_catalog.operations.feed import NoSuchFeed, newest_token
+from arco_catalog.operations.feed import NoSuchFeed, newest_token, read_feed
 from arco_catalog.planning.event_filter import read_filter
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters, read_subscription
 from arco_catalog.upkeep.delivery.sink import DeliveryError, Message, Sink
 from arco_catalog.upkeep.delivery.sinks import Sinks
-from storage_backends import ABSENT, Applied
+from storage_backends import Applied, Unknown
 
 NAME = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -22,10 +22,13 @@ class NoSuchSubscription(NotFound):
     """The catalog has no subscription of this name."""
 
 
-async def subscribe(session: Session, wanted: Subscription, sinks: Sinks, *, only_new: bool) -> Subscription:
-    """Stores a subscription, and returns it: with the place from which it gets events, the end of the feed if it is to
-    get `only_new` ones and the catalog has a feed, else the beginning. Raises `BadRequest` for a name, a receiver or a
-    filter that can't be used, `AlreadyExists` if the name is in use, and `StoreError`."""
+async def subscribe(
+    session: Session, wanted: Subscription, sinks: Sinks, *, only_new: bool, after: str | None = None
+) -> Subscription:
+    """Stores a subscription, and returns it: with the place from which it gets events, that of the token `after`, or
+    the end of the feed if it is to get `only_new` ones and the catalog has a feed, else the beginning. Raises
+    `BadRequest` for a name, a receiver, a filter or a token that can't be used, `AlreadyExists` if the name is in use,
+    `NoSuchFeed` for a token without a feed, `StoreError`, and `CommitStateUnknown`."""
     if NAME.fullmatch(wanted.name) is None:
         raise BadRequest(
             f"{wanted.name!r} can't be the name of a subscription: use lower-case letters, digits and single hyphens"
@@ -36,14 +39,18 @@ async def subscribe(session: Session, wanted: Subscription, sinks: Sinks, *, onl
     except ValueError as error:
         raise BadRequest(f"events can't be sent to {wanted.sink!r}: {error}") from error
     made = wanted
-    if only_new:
+    if after is not None:
+        await read_feed(session.state, after, 1)
+        made = wanted.delivered(int(after.partition("-")[0]), after)
+    elif only_new:
         try:
             token = await newest_token(session.state)
             made = wanted.delivered(int(token.partition("-")[0]), token)
         except NoSuchFeed:
             made = wanted  # the feed begins later, and everything in it is new
-    key = session.state.paths.subscription(made.name)
-    if not isinstance(await session.state.store.put(key, made.body, ABSENT), Applied):
+    outcome = await session.state.swap(session.state.paths.subscription(made.name), made.body, None)
+    found = None if isinstance(outcome, Applied) else await read_subscription(session.state, made.name)
+    if found is not None and found[0].id != made.id:
         raise AlreadyExists(f"There is a subscription {made.name!r} already: remove it first, or use another name")
     return made
 
@@ -57,15 +64,16 @@ async def require_subscription(session: Session, name: str) -> Subscription:
 
 
 async def unsubscribe(session: Session, name: str) -> int:
-    """Removes a subscription and its dead letters, and returns the number of these. Raises as `require_subscription`
-    does."""
+    """Removes a subscription and its dead letters, and returns the number of these. The subscription is removed last,
+    so that the command can be repeated if it is interrupted. Raises as `require_subscription` does."""
     subscription = await require_subscription(session, name)
-    await session.state.store.delete(session.state.paths.subscription(name))
     count = 0
     async with aclosing(dead_letters(session.state, subscription.id)) as letters:
         async for key, _ in letters:
             await session.state.store.delete(key)
             count += 1
+    while isinstance(await session.state.store.delete(session.state.paths.subscription(name)), Unknown):
+        await session.state.pause()
     return count
 
 

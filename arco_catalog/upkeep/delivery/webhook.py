@@ -12,9 +12,9 @@ from arco_catalog.upkeep.delivery.sink import (
     ReceiverUnreachable,
     check_accepted,
 )
-from storage_backends import StoreDenied, StoreUnavailable
+from storage_backends import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.wire.fetch import checked_url, fetch
-from storage_backends.wire.http1 import NeverSent
+from storage_backends.wire.http1 import AnswerTooLarge, NeverSent
 from storage_backends.wire.pool import Timeouts
 
 TIMEOUTS = Timeouts(connect_s=5.0, idle_s=10.0, exchange_s=15.0)
@@ -52,12 +52,17 @@ class Webhook:
                 timeouts=TIMEOUTS,
                 permits=is_usable if self._allows_private else is_public,
             )
-        except StoreUnavailable as error:
-            raise _failure(error) from error
-        check_accepted(f"the webhook at {self._host}", response.status)
+            status = response.status
+        except StoreError as error:
+            status = _status_of(error)
+        check_accepted(f"the webhook at {self._host}", status)
 
 
-def _failure(error: StoreUnavailable) -> DeliveryError:
-    """Returns the error for a request without a response: one that was never sent is not the event's fault."""
-    never_sent = isinstance(error.__cause__, NeverSent)
-    return (ReceiverUnreachable if never_sent else DeliveryError)(str(error))
+def _status_of(error: StoreError) -> int:
+    """Returns the status of a response that was too large, since nothing else of it counts. Raises the `DeliveryError`
+    for a request without a response: one that was never sent is not the event's fault."""
+    cause = error.__cause__
+    if isinstance(cause, AnswerTooLarge) and cause.status:
+        return cause.status
+    was_sent = isinstance(error, StoreUnavailable) and not isinstance(cause, NeverSent)
+    raise (DeliveryError if was_sent else ReceiverUnreachable)(str(error)) from error

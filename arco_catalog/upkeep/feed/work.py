@@ -37,7 +37,7 @@ class FeedWork:
             session = task_session(self._catalog, "events", self._catalog.runtime.now_ms() + RUN_MS)
             try:
                 await self._sequencer.run(session, stats)
-                await self._deliveries.submit_due(session)
+                stats.errors += await self._deliveries.submit_due(session)
             except (StoreError, CatalogError) as error:
                 stats.errors += 1
                 _LOG.warning("changes could not enter the event feed, and the next run enters them: %s", error)

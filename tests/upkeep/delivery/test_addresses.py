@@ -25,6 +25,11 @@ def test_a_public_address_is_one(address: str) -> None:
         "64:ff9b::10.0.0.1",
         "2002:0a00:0001::",
         "::ffff:127.0.0.1",
+        "::127.0.0.1",
+        "::10.0.0.1",
+        "fec0::1",
+        "64:ff9b:1::1",
+        "64:ff9b:1:ffff::5db8:d70e",
     ],
 )
 def test_a_private_address_is_none_however_it_is_written(address: str) -> None:
@@ -42,6 +47,13 @@ def test_a_private_address_is_none_however_it_is_written(address: str) -> None:
         "64:ff9b::169.254.169.254",
         "224.0.0.1",
         "0.0.0.0",
+        "::",
+        "::169.254.169.254",
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",
     ],
 )
 def test_an_address_of_the_machine_s_cloud_or_of_a_group_is_never_used(address: str) -> None:

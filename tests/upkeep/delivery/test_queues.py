@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from botocore.session import Session  # type: ignore[import-untyped]
 
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.upkeep.delivery.queues import queue_of
 from arco_catalog.upkeep.delivery.sink import DeliveryError, EventRefused, Message, ReceiverUnreachable
 from storage_backends.azure.authorization import API_VERSION
@@ -106,10 +107,50 @@ async def test_a_queue_that_is_not_there_is_not_the_event_s_fault(aws: dict[str,
         await send(f"arn:aws:{service}:{REGION}:{ACCOUNT}:none", aws)
 
 
-async def test_a_service_that_does_not_answer_is_tried_again() -> None:
-    with pytest.raises(DeliveryError) as failed:
+async def test_an_outage_of_a_service_is_not_the_event_s_fault() -> None:
+    with pytest.raises(ReceiverUnreachable):
         await send(f"arn:aws:sqs:{REGION}:{ACCOUNT}:x", {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}", **KEYS})
-    assert type(failed.value) is DeliveryError
+
+
+@pytest.mark.parametrize(
+    ("service", "status", "code", "error"),
+    [
+        ("sqs", 400, "com.amazonaws.sqs#InvalidMessageContents", EventRefused),
+        ("sqs", 400, "com.amazonaws.sqs#QueueDoesNotExist", ReceiverUnreachable),
+        ("sqs", 400, "com.amazonaws.sqs#RequestThrottled", ReceiverUnreachable),
+        ("sqs", 503, "", ReceiverUnreachable),
+        ("sns", 400, "InvalidParameter", EventRefused),
+        ("sns", 400, "ParameterValueInvalid", EventRefused),
+        ("sns", 403, "AuthorizationError", ReceiverUnreachable),
+        ("sns", 500, "InternalError", ReceiverUnreachable),
+    ],
+)
+async def test_a_code_of_aws_decides_what_comes_next(
+    service: str, status: int, code: str, error: type[DeliveryError]
+) -> None:
+    text = json.dumps({"__type": code}) if service == "sqs" else f"<Error><Code>{code}</Code></Error>"
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=status, text=text)
+
+    async with stub_server(handle) as server:
+        with pytest.raises(DeliveryError) as failed:
+            await send(f"arn:aws:{service}:{REGION}:{ACCOUNT}:x", {"AWS_ENDPOINT_URL": server.uri, **KEYS})
+    assert type(failed.value) is error
+
+
+async def test_a_name_with_a_character_that_sqs_does_not_permit_is_sent_in_ascii(
+    aws: dict[str, str], s3_endpoint: str
+) -> None:
+    sqs = client("sqs", s3_endpoint)
+    url = sqs.create_queue(QueueName="names")["QueueUrl"]
+    event: JsonObject = {"id": "1", "subject": "db/\uffff\u0001\U0001f600"}
+
+    await send(f"arn:aws:sqs:{REGION}:{ACCOUNT}:names", aws, Message.of(event))
+
+    [received] = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert received["Body"].isascii()
+    assert json.loads(received["Body"]) == event
 
 
 async def test_an_event_that_is_too_large_is_refused(aws: dict[str, str]) -> None:
@@ -138,7 +179,14 @@ async def test_a_topic_of_pub_sub_takes_an_event() -> None:
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(404, ReceiverUnreachable), (403, ReceiverUnreachable), (429, DeliveryError), (503, DeliveryError)],
+    [
+        (400, EventRefused),
+        (413, EventRefused),
+        (404, ReceiverUnreachable),
+        (403, ReceiverUnreachable),
+        (429, ReceiverUnreachable),
+        (503, ReceiverUnreachable),
+    ],
 )
 async def test_a_status_of_pub_sub_decides_what_comes_next(status: int, error: type[DeliveryError]) -> None:
     async def handle(request: web.BaseRequest) -> web.StreamResponse:

@@ -4,11 +4,12 @@ import hashlib
 import hmac
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import pytest
 from aiohttp import web
 
-from arco_catalog.iceberg.json import loads
+from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.planning.cloud_events import cloud_event
 from arco_catalog.upkeep.delivery.sink import DeliveryError, EventRefused, Message, ReceiverUnreachable
 from arco_catalog.upkeep.delivery.webhook import Webhook
@@ -99,6 +100,26 @@ async def test_a_status_decides_what_comes_next(status: int, error: type[Deliver
     assert type(failed.value) is error
     assert "secret" not in str(failed.value)
     assert requests == ["/hook"], "no redirect is followed, nothing is sent twice"
+
+
+@pytest.mark.parametrize(("status", "error"), [(200, None), (400, EventRefused), (503, DeliveryError)])
+async def test_the_status_alone_counts_of_a_response_that_is_too_large(
+    status: int, error: type[DeliveryError] | None
+) -> None:
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=status, body=b"x" * (70 << 10))
+
+    async with stub_server(handle) as server:
+        webhook = Webhook(server.uri, SECRET, system_now_ms, allows_private=True)
+        with pytest.raises(error) if error is not None else nullcontext() as failed:
+            await webhook.send(MESSAGE)
+
+    assert error is None or (failed is not None and type(failed.value) is error)
+
+
+def test_an_event_without_a_name_has_no_subject() -> None:
+    gap: JsonObject = {"event-id": "gap-1", "operation": {"operation-type": "x-gap"}, "arco": {}}
+    assert "subject" not in cloud_event(gap, 1, "lake")
 
 
 async def test_a_receiver_that_does_not_listen_is_not_the_event_s_fault() -> None:

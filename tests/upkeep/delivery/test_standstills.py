@@ -1,0 +1,213 @@
+"""Deliveries go on after writes of unknown outcome, conflicts, failures of any number and ended tasks, and give way to
+other tasks (docs/design/delivery.md#rule-4)."""
+
+from dataclasses import replace
+
+import pytest
+
+from arco_catalog.iceberg.errors import AlreadyExists, InternalError
+from arco_catalog.operations.open import build_catalog
+from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters
+from arco_catalog.state.task import Status, Task
+from arco_catalog.state.task_log import append_task, list_tasks, read_task
+from arco_catalog.tasks.execution import task_session
+from arco_catalog.upkeep.delivery import deliver as delivering
+from arco_catalog.upkeep.delivery.executor import LOOK_AGAIN_MS, Deliveries, submit_delivery
+from arco_catalog.upkeep.delivery.sink import EventRefused, Message, ReceiverUnreachable
+from arco_catalog.upkeep.delivery.subscriptions import subscribe, unsubscribe
+from arco_catalog.upkeep.purge.worker import task_worker
+from storage_backends import ABSENT, ANY, Outcome, StoreDenied, Unknown, When
+from storage_backends.memory import MemoryStore
+from tests.upkeep.delivery.test_killed_deliverers import NAME, Feeds, Receiver, feeds, first
+
+__all__ = ["feeds", "first"]
+HOUR_MS = 3_600_000
+
+
+class LossyStore(MemoryStore):
+    """The objects of another store, which does not confirm the first write of a key that has `part` in it; `applies`
+    is whether it makes that write."""
+
+    def __init__(self, inner: MemoryStore, part: str, *, applies: bool) -> None:
+        self.__dict__ = inner.__dict__  # the same objects
+        self._part, self._applies, self._left = part, applies, 1
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if self._part in key and self._left:
+            self._left -= 1
+            if self._applies:
+                await super().put(key, body, when)
+            return Unknown("the connection was reset")
+        return await super().put(key, body, when)
+
+
+async def work(feeds: Feeds, store: MemoryStore) -> None:
+    """Lets a worker of a new process run until it is idle."""
+    catalog = build_catalog(feeds.service.settings, store, "memory:///", (), feeds.service.clock)
+    await task_worker(catalog, sinks=lambda subscription: feeds.receiver).run_until_idle()
+    feeds.service.clock.ms += 2 * HOUR_MS
+
+
+async def delivered(feeds: Feeds) -> bool:
+    """Whether everything is delivered, in order, after a few more workers."""
+    for _ in range(3):
+        await work(feeds, feeds.service.store)
+    return [*dict.fromkeys(feeds.receiver.ids)] == await feeds.expected() and await feeds.is_done()
+
+
+@pytest.mark.parametrize("applies", [False, True])
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_a_place_that_the_store_does_not_confirm_stops_nothing(
+    feeds: Feeds, *, applies: bool, is_down: bool
+) -> None:
+    feeds.receiver.fails = lambda id_: ReceiverUnreachable("down") if is_down else None
+    await work(feeds, LossyStore(feeds.service.store, "/subscriptions/", applies=applies))
+    feeds.receiver.fails = lambda id_: None
+
+    assert await delivered(feeds)
+
+
+@pytest.mark.parametrize("applies", [False, True])
+async def test_a_letter_that_the_store_does_not_confirm_is_kept(feeds: Feeds, *, applies: bool) -> None:
+    poison = (await feeds.expected())[2]
+    feeds.receiver.fails = lambda id_: EventRefused("no") if id_ == poison else None
+    store = LossyStore(feeds.service.store, "/dead-letters/", applies=applies)
+    for _ in range(4):
+        await work(feeds, store)
+
+    assert await feeds.is_done()
+    letters = dead_letters(feeds.service.session().state, (await feeds.subscription()).id)
+    assert [letter.event["id"] async for _, letter in letters] == [poison]
+
+
+async def test_a_delivery_that_loses_a_swap_at_its_cursor_is_made_again(feeds: Feeds) -> None:
+    state, first_one = feeds.service.session().state, True
+
+    class Overtaken(Receiver):
+        async def send(self, message: Message) -> None:
+            nonlocal first_one
+            if first_one:
+                first_one = False
+                changed = (await feeds.subscription()).failed("another worker was here", 0, counts=False)
+                await feeds.service.store.put(state.paths.subscription(NAME), changed.body, ANY)
+            await super().send(message)
+
+    feeds.receiver = Overtaken()
+    await work(feeds, feeds.service.store)
+
+    assert await delivered(feeds)
+
+
+async def test_no_number_of_failures_ends_a_delivery(feeds: Feeds) -> None:
+    def fails(id_: str) -> None:
+        raise RuntimeError("a defect")
+
+    feeds.receiver.fails = fails
+    for _ in range(12):
+        await work(feeds, feeds.service.store)
+    feeds.receiver.fails = lambda id_: None
+
+    assert await delivered(feeds)
+
+
+async def test_the_task_of_a_cursor_is_made_again_if_it_has_ended(feeds: Feeds) -> None:
+    session, deliveries = feeds.service.session(), Deliveries()
+    await deliveries.submit_due(session)
+    [id_] = await list_tasks(session.state)
+    await _end(feeds, id_)
+    await deliveries.submit_due(session)
+    assert await list_tasks(session.state) == [id_], "it is not read at each look"
+
+    feeds.service.clock.ms += LOOK_AGAIN_MS
+    await deliveries.submit_due(feeds.service.session())
+
+    session = feeds.service.session()
+    [made] = {*await list_tasks(session.state)} - {id_}
+    assert await submit_delivery(session, await feeds.subscription()) == made
+    assert await delivered(feeds)
+
+
+async def _end(feeds: Feeds, id_: str) -> None:
+    state = feeds.service.session().state
+    stored = await read_task(state, id_)
+    assert stored is not None
+    ended = Task({**stored.task.document, "task_version": 2, "status": Status.SUCCESS.value})
+    assert await append_task(state, ended) is not None
+
+
+async def test_a_slow_delivery_gives_way_after_a_minute_and_is_due_again(feeds: Feeds) -> None:
+    clock = feeds.service.clock
+
+    def slow(id_: str) -> None:
+        clock.ms += 15_000
+
+    feeds.receiver.fails = slow
+    id_, began_ms = (await feeds.subscription()).id, clock.ms
+    done = await delivering.deliver(feeds.service.session, NAME, id_, lambda _: feeds.receiver)
+
+    assert done.accepted == 4
+    assert not done.failed
+    assert done.again_ms is not None
+    assert done.again_ms <= clock.ms == began_ms + 60_000
+    last = feeds.receiver.taken[-1]
+    assert (await feeds.subscription()).cursor == int(str(last["sequence"]))
+
+
+async def test_the_place_of_a_slow_delivery_is_saved_after_seconds(feeds: Feeds) -> None:
+    cursors: list[int] = []
+
+    class Slow(Receiver):
+        async def send(self, message: Message) -> None:
+            cursors.append((await feeds.subscription()).cursor)
+            feeds.service.clock.ms += 5_000
+            await super().send(message)
+
+    feeds.receiver = Slow()
+    id_ = (await feeds.subscription()).id
+    await delivering.deliver(feeds.service.session, NAME, id_, lambda _: feeds.receiver)
+
+    assert cursors[0] == cursors[1] < cursors[2] == cursors[3] < cursors[4]
+
+
+async def test_credentials_that_can_t_be_used_are_a_problem_of_the_subscription(feeds: Feeds) -> None:
+    def sinks(subscription: Subscription) -> Receiver:
+        raise StoreDenied("the account's key is not base64")
+
+    id_ = (await feeds.subscription()).id
+    done = await delivering.deliver(feeds.service.session, NAME, id_, sinks)
+
+    assert done.failed
+    assert "not base64" in str((await feeds.subscription()).problem)
+
+
+async def test_a_corrupt_subscription_delays_no_other(feeds: Feeds) -> None:
+    state = feeds.service.session().state
+    await feeds.service.store.put(state.paths.subscription("a-corrupt-one"), b"{", ABSENT)
+
+    assert await Deliveries().submit_due(feeds.service.session()) == 1
+    assert await delivered(feeds)
+
+
+async def test_a_subscription_whose_write_is_not_confirmed_is_made_once(feeds: Feeds) -> None:
+    lossy = LossyStore(feeds.service.store, "/subscriptions/", applies=True)
+    catalog = build_catalog(feeds.service.settings, lossy, "memory:///", (), feeds.service.clock)
+    made = replace(await feeds.subscription(), name="b", id=feeds.service.clock.ulid())
+    opened = task_session(catalog, "test", feeds.service.clock.ms + HOUR_MS)
+
+    assert await subscribe(opened, made, lambda _: feeds.receiver, only_new=False) == made
+    with pytest.raises(AlreadyExists):
+        await subscribe(opened, replace(made, id="another"), lambda _: feeds.receiver, only_new=False)
+
+
+async def test_a_removal_that_is_interrupted_can_be_repeated(feeds: Feeds) -> None:
+    session, found = feeds.service.session(), await feeds.subscription()
+    for number in (1, 2):
+        letter = DeadLetter(number, "no", {"id": str(number)}, 1)
+        await session.state.create(session.state.paths.dead_letter(found.id, number), letter.body)
+    await feeds.service.store.put(session.state.paths.dead_letter(found.id, 3), b"{", ABSENT)  # ends the command
+    with pytest.raises(InternalError):
+        await unsubscribe(session, NAME)
+    await feeds.service.store.delete(session.state.paths.dead_letter(found.id, 3))
+
+    assert await unsubscribe(session, NAME) == 0
+    assert [key async for key, _ in dead_letters(session.state, found.id)] == []
