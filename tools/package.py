@@ -26,6 +26,11 @@ LOCKS = PROJECT / "requirements"
 SOURCES = ("arco_catalog", "storage_backends", "lambda")
 NOT_SHIPPED = ("arco_catalog/cli", "arco_catalog/prove", "arco_catalog/upkeep/fsck", "arco_catalog/upkeep/recovery")
 """The rooms that only commands need: no function has them."""
+MODULES_NOT_SHIPPED = frozenset(
+    f"arco_catalog/upkeep/{name}.py"
+    for name in ("comparing", "delivery/subscriptions", "importing", "rehearsal", "source_tables")
+)
+"""The modules of other rooms that only commands need."""
 CONSOLE = "arco_catalog/http/console/built"
 CONSOLE_SUFFIX = "-console"
 
@@ -138,7 +143,7 @@ def modules(folders: Iterable[str], left_out: Iterable[str]) -> Iterator[tuple[s
     for folder in folders:
         for file in sorted((PROJECT / folder).rglob("*")):
             name = file.relative_to(PROJECT).as_posix()
-            if file.suffix in (".py", ".json") and not name.startswith(beneath):
+            if file.suffix in (".py", ".json") and not name.startswith(beneath) and name not in MODULES_NOT_SHIPPED:
                 yield name, file.read_bytes()
 
 
