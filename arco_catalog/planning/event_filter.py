@@ -11,6 +11,21 @@ from storage_backends.lazy_dataclass import dataclass
 MAX_CONDITIONS = 1_000
 """The maximum number of names, of uuids and of operation types."""
 OBJECT_TYPES = ("namespace", "table", "view")
+FIELDS = frozenset(
+    {
+        "continuation-token",
+        "page-size",
+        "since-timestamp-ms",
+        "operation-types",
+        "catalog-objects-by-name",
+        "catalog-objects-by-uuid",
+        "object-types",
+        "custom-filters",
+    }
+)
+"""The fields of a request."""
+HOLES = frozenset({"x-gap", "x-restored"})
+"""The types of events that every filter selects, since changes which it selects may be missing there, or undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +42,9 @@ class EventFilter:
     since_ms: int | None = None
 
     def selects(self, event: JsonObject) -> bool:
-        """Whether the filter selects an event."""
+        """Whether the filter selects an event. Every filter selects those of the types in `HOLES`."""
         made, at_ms = mapping(event, "operation"), event.get("timestamp-ms")
-        return (
+        return made.get("operation-type") in HOLES or (
             (self.operation_types is None or made.get("operation-type") in self.operation_types)
             and (self.names is None or any(self._contains(levels) for levels in levels_in(event)))
             and (self.uuids is None or not self.uuids.isdisjoint({made.get("table-uuid"), made.get("view-uuid")}))
@@ -44,7 +59,13 @@ class EventFilter:
 
 def read_filter(fields: Fields) -> EventFilter:
     """Returns which events the body of a request, or a subscription, selects. Raises `BadRequest` for an invalid
-    body, and for a custom filter, of which this catalog has none."""
+    body, for a field that is not in `FIELDS`, and for a custom filter, of which this catalog has none."""
+    unknown = sorted(fields.values.keys() - FIELDS)
+    if unknown:
+        raise BadRequest(
+            f"Invalid {fields.at}: unknown field {unknown[0][:64]!r}, which may be a filter: "
+            f"the fields are {', '.join(sorted(FIELDS))}"
+        )
     if fields.optional("custom-filters", ANY):
         raise BadRequest("Invalid request.custom-filters: this catalog has only the filters of the proposal")
     names = _some(fields, "catalog-objects-by-name", list_of(STRING))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalogs import catalogs_of_realm
 from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from tests.support.feeding import feed
 from tests.support.realm_service import RealmApp, on_catalog, table_request
@@ -76,10 +77,17 @@ class Lake:
 
     async def enter(self) -> None:
         """Enters the changes of all catalogs into their event feeds, which begin with the first call."""
-        for realm in self.app.realms().values():
-            for deployed in await catalogs_of_realm(realm) or ():
-                request = OperationRequest("POST", "", "", None, "operator", {}, self.app.clock.now_ms() + 20_000)
-                await feed(deployed.open().session(request, ALLOW_ALL))
+        for session in await self.sessions():
+            await feed(session)
+
+    async def sessions(self) -> Sequence[Session]:
+        """A session of an operator with each catalog."""
+        request = OperationRequest("POST", "", "", None, "operator", {}, self.app.clock.now_ms() + 20_000)
+        return [
+            deployed.open().session(request, ALLOW_ALL)
+            for realm in self.app.realms().values()
+            for deployed in await catalogs_of_realm(realm) or ()
+        ]
 
     def copy(self) -> "Lake":
         """A copy in a store of its own, over a server with empty caches."""

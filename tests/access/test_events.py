@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.feed import newest_token
+from arco_catalog.state.feed import FeedRecord, FeedSegment, RegistryPosition
 from arco_catalog.state.fields import mapping, objects, texts
 from tests.access.lake import DB, NAMESPACES, Lake
 from tests.support.realm_service import on_catalog, on_namespace, on_table, table_request
@@ -135,6 +137,34 @@ async def test_a_new_table_of_a_name_shows_nothing_of_the_earlier_one(lake: Lake
 
     shown = await seen(reader, [["db", "t"]])
     assert [each["operation-type"] for each in shown] == ["create-table"]
+
+
+async def test_a_rename_hides_the_commits_under_the_old_name_but_not_the_rename(lake: Lake) -> None:
+    """As docs/events.md has it: a record has the name at that time."""
+    reader = await lake.app.principal("reader", on_namespace("TABLE_READ_PROPERTIES", "db"))
+    assert ("update-table", "t") in names(await seen(reader))
+    await move(lake, ("db", "t"), ("db", "t2"))
+
+    shown = await seen(reader)
+    assert ("update-table", "t") not in names(shown)
+    assert "rename-table" in [each["operation-type"] for each in shown]
+
+
+async def test_a_hole_is_shown_to_who_may_read_the_catalog(lake: Lake) -> None:
+    [session] = await lake.sessions()
+    state = session.state
+    number, first, previous = (await newest_token(state)).split("-")
+    gap = FeedRecord(int(number) + 1, "gap", "", "an-entity", 1, {})
+    segment = FeedSegment(
+        "01KDVDNA00000000000000000Z", previous, int(first), gap.number, RegistryPosition(None, 0, 0), True, 1, [gap]
+    )
+    await state.create(state.paths.feed_segment(gap.number), segment.body)
+    reader = await lake.app.principal("reader", on_namespace("TABLE_READ_PROPERTIES", "db"))
+    owner = await lake.app.principal("owner", on_catalog("CATALOG_READ_PROPERTIES"))
+
+    for client, shown in ((reader, []), (owner, ["x-gap"])):
+        found = await seen(client, [["none"]])
+        assert [each["operation-type"] for each in found] == shown
 
 
 async def test_a_revocation_applies_to_the_next_page(lake: Lake) -> None:

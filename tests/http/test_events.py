@@ -8,10 +8,14 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations import events as reading
+from arco_catalog.planning.event_filter import FIELDS
+from arco_catalog.state.feed import FeedKind, FeedRecord, FeedSegment, RegistryPosition
 from arco_catalog.state.fields import integer, mapping, objects, text
+from storage_backends import ABSENT
 from tests.http.test_resolve import snapshots_of
 from tests.support.feeding import feed
 from tests.support.http_service import HttpService
+from tools.openapi.events import SCHEMAS
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import set_property
 
@@ -232,6 +236,53 @@ async def test_a_page_reads_a_bounded_part_of_the_feed(fed: HttpService, monkeyp
     assert await types(fed, page_size=2, operation_types=["drop-namespace"]) == ["drop-namespace"]
 
 
+async def feed_of_segments(number: int, last: FeedKind = "commit") -> HttpService:
+    """A catalog whose feed has so many segments with one commit each, the last one with a record of this kind."""
+    service = HttpService()
+    await service.namespace("db", "db")
+    state, before = service.session().state, None
+    for first in range(1, number + 1):
+        kind: FeedKind = last if first == number else "commit"
+        details: JsonObject = {"metadata_ms": 1, "namespace": ["db"], "name": "t", "entity_type": "table"}
+        record = FeedRecord(first, kind, service.clock.ulid(), "e", 1, details)
+        position = RegistryPosition(None, 0, 0)
+        id_, previous = service.clock.ulid(), first - 1 or None
+        segment = FeedSegment(id_, before, previous, first, position, begun=True, entered_ms=1, records=[record])
+        await service.store.put(state.paths.feed_segment(first), segment.body, ABSENT)
+        before = id_
+    return service
+
+
+async def pages(service: HttpService, **body: JsonValue) -> Sequence[Sequence[JsonObject]]:
+    """The events of each page, up to the end of the feed."""
+    found: list[Sequence[JsonObject]] = []
+    token: JsonValue = None
+    while True:
+        answer = await query(service.client, **body, continuation_token=token)
+        assert answer.status == 200, answer.body
+        if answer.json["continuation-token"] == token:
+            return found
+        found.append(objects(answer.json, "events"))
+        token = answer.json["continuation-token"]
+
+
+@pytest.mark.parametrize("kind", ["gap", "restored"])
+async def test_every_filter_selects_a_hole(kind: FeedKind) -> None:
+    service = await feed_of_segments(2, last=kind)
+
+    bodies: Sequence[dict[str, JsonValue]] = (
+        {"operation_types": ["drop-table"]},
+        {"operation_types": []},
+        {"object_types": ["view"]},
+        {"catalog_objects_by_name": [["other"]]},
+        {"catalog_objects_by_uuid": ["11111111-1111-4111-8111-111111111111"]},
+        {"since_timestamp_ms": 2},
+    )
+    for body in bodies:
+        found = [each for page in await pages(service, **body) for each in page]
+        assert [operation_of(each)["operation-type"] for each in found] == [f"x-{kind}"], body
+
+
 async def test_a_page_ends_when_its_events_have_enough_bytes(fed: HttpService, monkeypatch: pytest.MonkeyPatch) -> None:
     await everything(fed)
     whole = await events(fed)
@@ -267,6 +318,7 @@ async def test_later_events_follow_the_last_token(fed: HttpService) -> None:
         ({"catalog_objects_by_name": [[]]}, "at least one level"),
         ({"object_types": ["function"]}, "'namespace' or 'table' or 'view'"),
         ({"custom_filters": {"a": "b"}}, "only the filters of"),
+        ({"after_timestamp_ms": 1}, "unknown field 'after-timestamp-ms'"),
         ({"operation_types": ["x"] * 1_001}, "more than 1,000 items"),
         ({"since_timestamp_ms": 2**63}, "64 bits"),
     ],
@@ -277,6 +329,10 @@ async def test_an_invalid_request_is_refused(fed: HttpService, body: dict[str, J
 
     assert (refused.status, refused.error_type) == (400, "BadRequestException")
     assert message in str(refused.error["message"])
+
+
+def test_the_fields_of_a_request_are_those_in_the_document() -> None:
+    assert set(SCHEMAS["QueryEventsRequest"]["properties"]) == FIELDS
 
 
 async def test_a_token_of_another_catalog_is_refused(fed: HttpService) -> None:

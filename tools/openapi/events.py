@@ -31,6 +31,7 @@ OPERATIONS: Mapping[str, Json] = {
 SCHEMAS: Mapping[str, Json] = {
     "QueryEventsRequest": {
         "type": "object",
+        "additionalProperties": False,
         "properties": {
             "continuation-token": {
                 "description": "Of the last response; without it, events are read from the beginning of the feed.",
