@@ -19,6 +19,7 @@ from arco_catalog.state.fields import mapping, texts
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.runtime import Deadline
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_EVENTS = 100
@@ -28,6 +29,10 @@ MAX_BYTES = 1 << 20
 MAX_PARTS = 16
 """The maximum number of parts of the feed that are read for one page, each of as many records as the page may have
 events."""
+PART_SEGMENTS = 8
+"""The maximum number of segments of the feed that a part reads after its first one."""
+MAX_MS = 5_000
+"""After so many milliseconds the part that is being read is the last one of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +63,16 @@ def event_of(record: FeedRecord) -> JsonObject | None:
 
 async def events_page(session: Session, event_filter: EventFilter, token: str | None, size: int) -> EventsPage:
     """Returns the events after a token, or from the beginning of the feed, that `event_filter` selects and that the
-    caller may see by the present HEAD, at most `size`. A page may be empty although a later one is not. Raises
-    `BadRequest` for a token that is invalid or expired, `NoSuchFeed`, and the errors of `Session.head`."""
+    caller may see by the present HEAD, at most `size`. A page ends after a part of the feed that is bounded in length
+    and time, so it may be empty although a later one is not. Raises `BadRequest` for a token that is invalid or
+    expired, `NoSuchFeed`, and the errors of `Session.head`."""
+    end = Deadline.after(session.runtime, MAX_MS)
     reader = _Reader(session, await session.head(), event_filter)
     for _ in range(MAX_PARTS):
-        page = await read_feed(session.state, token, size - len(reader.events))
+        page = await read_feed(session.state, token, size - len(reader.events), PART_SEGMENTS)
         await reader.add(page.records)
         token = page.token
-        if page.is_end or len(reader.events) >= size or reader.bytes >= MAX_BYTES:
+        if page.is_end or len(reader.events) >= size or reader.bytes >= MAX_BYTES or end.left_ms() <= 0:
             return EventsPage(reader.events, page.token, page.is_end)
     return EventsPage(reader.events, page.token, is_end=False)
 

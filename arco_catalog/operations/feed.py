@@ -12,7 +12,7 @@ from arco_catalog.state.runtime import is_ulid
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_SEGMENTS = 64
-"""The maximum number of segments that one page reads after the one of its token."""
+"""The maximum number of segments that a page reads after the one of its token, unless the caller wants fewer."""
 MAX_LEAPS = 10_000
 """The maximum number of segments that are read to find the end of the feed."""
 _TOKEN = re.compile("([0-9]{1,16})-([0-9]{1,16})-([0-9A-Z]{26})")
@@ -45,14 +45,15 @@ async def read_segment(state: State, first: int) -> FeedSegment | None:
     return segment
 
 
-async def read_feed(state: State, token: str | None, limit: int) -> FeedPage:
+async def read_feed(state: State, token: str | None, limit: int, max_segments: int = MAX_SEGMENTS) -> FeedPage:
     """Returns at most `limit` records of the event feed: those after the one of the `token`, or without a token the
-    oldest that are stored. Raises `BadRequest` for a token that is malformed, of a segment that is gone, or of another
-    history of the catalog, `NoSuchFeed` if there is no feed, `InternalError`, and `StoreError`."""
+    oldest that are stored. Reads at most `max_segments` segments after the first one. Raises `BadRequest` for a token
+    that is malformed, of a segment that is gone, or of another history of the catalog, `NoSuchFeed` if there is no
+    feed, `InternalError`, and `StoreError`."""
     segment, number = await _start(state, token)
     records: list[FeedRecord] = []
     place = _token(segment, number)
-    for _ in range(MAX_SEGMENTS):
+    for _ in range(max_segments):
         taken = [record for record in segment.records if record.number > number][: limit - len(records)]
         if taken:
             records += taken

@@ -15,6 +15,7 @@ from storage_backends import ABSENT
 from tests.http.test_resolve import snapshots_of
 from tests.support.feeding import feed
 from tests.support.http_service import HttpService
+from tests.support.scripted_store import Rule, ScriptedStore, get
 from tools.openapi.events import SCHEMAS
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import set_property
@@ -239,6 +240,8 @@ async def test_a_page_reads_a_bounded_part_of_the_feed(fed: HttpService, monkeyp
 async def feed_of_segments(number: int, last: FeedKind = "commit") -> HttpService:
     """A catalog whose feed has so many segments with one commit each, the last one with a record of this kind."""
     service = HttpService()
+    service.store = ScriptedStore(service.clock.now_ms)
+    service.client = service.serve()
     await service.namespace("db", "db")
     state, before = service.session().state, None
     for first in range(1, number + 1):
@@ -264,6 +267,37 @@ async def pages(service: HttpService, **body: JsonValue) -> Sequence[Sequence[Js
             return found
         found.append(objects(answer.json, "events"))
         token = answer.json["continuation-token"]
+
+
+async def test_a_page_reads_a_bounded_number_of_segments() -> None:
+    service = await feed_of_segments(300, last="gap")
+    store = service.store
+    assert isinstance(store, ScriptedStore)
+    before = len(store.calls)
+
+    answer = await query(service.client, operation_types=["drop-table"])
+
+    assert answer.json["events"] == []
+    assert len(store.calls) - before <= reading.MAX_PARTS * (reading.PART_SEGMENTS + 1) + 5
+    [*empty, last] = await pages(service, operation_types=["drop-table"])
+    assert empty == [[]] * len(empty), "an empty page has the token by which the next one goes on"
+    assert len(last) == 1
+
+
+async def test_a_page_of_a_slow_store_ends_before_the_deadline() -> None:
+    service = await feed_of_segments(60, last="gap")
+    store = service.store
+    assert isinstance(store, ScriptedStore)
+
+    async def wait() -> None:
+        service.clock.ms += 1_000
+
+    store.rules = [Rule(get("/feed/segments/"), first=wait)]
+
+    [*empty, last] = await pages(service, operation_types=["drop-table"])
+
+    assert empty == [[]] * len(empty)
+    assert len(last) == 1
 
 
 @pytest.mark.parametrize("kind", ["gap", "restored"])
