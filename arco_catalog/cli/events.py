@@ -1,5 +1,6 @@
 """`arco events`: lists the events of a catalog as lines of JSON, and manages the subscriptions to them."""
 
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
+from arco_catalog.config.variables import EVENTS
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.iceberg.shapes import Fields
 from arco_catalog.operations.events import MAX_EVENTS, events_page
-from arco_catalog.operations.feed import newest_token
+from arco_catalog.operations.feed import NoSuchFeed, newest_token, read_feed
 from arco_catalog.planning.event_filter import read_filter
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.runtime import SystemRuntime
@@ -58,19 +60,35 @@ def run_read(
     follow: bool,
 ) -> int:
     """Lists the events after a token, or from the beginning of the feed, or only `new` ones, at most `limit`; with
-    `follow` also those that enter later, until the command is stopped. The last event of each page has the token after
-    it. Returns 0. Raises `CliError`."""
+    `follow` also those that enter later, until the command is stopped, and while there is no feed it waits for one. The
+    last event of each page has the token after it. Returns 0. Raises `CliError`."""
     selected: JsonObject = {**event_filter, **({} if since_ms is None else {"since-timestamp-ms": since_ms})}
 
     async def work() -> None:
         async with open_session(options, "events", find_catalog, DAY_MS) as session:
-            start = await newest_token(session.state) if new else token
+            waited = follow and token is None and await _wait_for_feed(session)
+            # All events of a feed that has begun meanwhile are new.
+            start = await newest_token(session.state) if new and not waited else token
             async with aclosing(_events(session, selected, start, limit, follow=follow)) as found:
                 async for event in found:
                     print(dumps(event).decode(), flush=follow)
 
     carry_out(work)
     return 0
+
+
+async def _wait_for_feed(session: Session) -> bool:
+    """Returns once the catalog has an event feed: whether it had none at first, which is written to stderr."""
+    waited = False
+    while True:
+        try:
+            await read_feed(another(session).state, None, 1)
+            return waited
+        except NoSuchFeed as error:
+            if not waited:
+                print(f"Waiting: {error.message}", file=sys.stderr, flush=True)
+            waited = True
+            await session.runtime.sleep(FOLLOW_SECONDS)
 
 
 async def _events(
@@ -120,6 +138,7 @@ def run_subscribe(
         print(json_text({**described(made), "secret": made.secret}))
         return 0
     print(f"{made.name} gets the events, beginning after number {made.cursor:,}.")
+    print(f"Workers send them where {EVENTS.name}=true is in the environment.")
     if made.secret is not None:
         print(f"Its requests are signed with this secret, which no later command has: {made.secret}")
     return 0

@@ -1,5 +1,6 @@
 """`arco events`: the events that it displays, and the subscriptions that it makes, lists and removes."""
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from arco_catalog.cli import events
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.subscription import DeadLetter, read_subscription
@@ -53,6 +55,27 @@ async def test_events_are_lines_of_json_and_the_last_has_the_token(fixture: Cata
     assert found["event-id"] not in (first["event-id"], last["event-id"])
 
 
+async def test_following_waits_for_a_feed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = catalog_in(folder)
+    await made.namespace("db")
+    monkeypatch.setattr(events, "FOLLOW_SECONDS", 0.01)
+    following = asyncio.create_task(arco("events", "--follow", "--new", "--limit", "1", "--store", f"file:{folder}"))
+    await asyncio.sleep(0.3)
+    assert not following.done(), following.result().err
+
+    await feed(made.session())
+    await made.table("t")
+    await feed(made.another().session())
+
+    shown = await asyncio.wait_for(following, 30)
+    assert "Waiting: This catalog has no event feed" in shown.err
+    assert "ARCO_EVENTS=true" in shown.err
+    assert [each["operation"]["operation-type"] for each in lines(shown.out)] == ["create-table"]  # type: ignore[index,call-overload]
+
+    without = await arco("events", "--from", "1-1-01KDVDNA00000000000000000Z", "--store", f"file:{folder}")
+    assert without.code != 0, "a wrong token is refused at once"
+
+
 async def test_options_select_events(fixture: CatalogFixture, folder: Path) -> None:
     store = ("--store", f"file:{folder}")
     assert len(lines((await arco("events", "--type", "update-table", *store)).out)) == 1
@@ -67,6 +90,7 @@ async def test_a_subscription_is_made_listed_and_removed(fixture: CatalogFixture
     store = ("--store", f"file:{folder}")
     made = await arco("events", "subscribe", "alerts", "--to", WEBHOOK, "--type", "drop-table", "--new", *store)
     assert made.code == 0, made.err
+    assert "where ARCO_EVENTS=true is in the environment" in made.out
     secret = made.out.rpartition(": ")[2].strip()
     found = await read_subscription(fixture.another().session().state, "alerts")
     assert found is not None
