@@ -12,7 +12,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.finders import find_catalog, find_inventory
 from arco_catalog.cli.output import failure_lines, table
 from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
-from arco_catalog.config.variables import WAREHOUSE
+from arco_catalog.config.variables import EVENTS, WAREHOUSE
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import task_policies_from_env
 from arco_catalog.operations.tasks import DamagedTask, ListedTask, require_task, retry_task, tasks
@@ -20,6 +20,7 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text, texts
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.state.subscription import list_subscriptions
 from arco_catalog.state.task import ENDED, correlation_id, table_identity
 from arco_catalog.tasks.work_stats import WorkStats
 from arco_catalog.telemetry.tasks_line import tasks_line
@@ -87,8 +88,8 @@ def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool)
 
 def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
     """Executes the tasks of a catalog that are due, or only `task` if it is due and no worker has it, and displays how
-    many executions there were. Returns 0, also if a task failed. Raises `CliError`, also if the catalog has no such
-    task."""
+    many executions there were. Without the event feed in the environment, stderr has that subscriptions get nothing.
+    Returns 0, also if a task failed. Raises `CliError`, also if the catalog has no such task."""
 
     async def work() -> int:
         policies = task_policies_from_env(options.environment)
@@ -96,6 +97,8 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
             delegate = delegate_from_env(options.environment, session.runtime)
             sinks = sinks_from_env(options.environment, session.runtime)
             worker = task_worker(session.catalog, policies, delegate=delegate, sinks=sinks)
+            if sinks is None and await list_subscriptions(session.state):
+                print(f"No events are sent: {EVENTS.name}=true is not in the environment", file=sys.stderr)
             if task is None:
                 await worker.feed()
                 return await worker.run_due(lambda: False)

@@ -126,6 +126,17 @@ async def test_a_subscription_begins_after_a_token(fixture: CatalogFixture, fold
     assert (found[0].token, str(found[0].cursor)) == (token, token.partition("-")[0])
 
 
+async def test_a_run_of_tasks_without_the_feed_shows_that_it_sends_nothing(
+    fixture: CatalogFixture, folder: Path
+) -> None:
+    without = await arco("tasks", "run", ARCO_STORE=f"file:{folder}")
+    assert without.err == ""
+
+    await arco("events", "subscribe", "alerts", "--to", WEBHOOK, "--new", "--store", f"file:{folder}")
+    assert "ARCO_EVENTS=true is not in the environment" in (await arco("tasks", "run", ARCO_STORE=f"file:{folder}")).err
+    assert (await arco("tasks", "run", ARCO_STORE=f"file:{folder}", ARCO_EVENTS="true")).err == ""
+
+
 async def test_dead_letters_are_shown_sent_again_and_deleted_with_the_subscription(
     fixture: CatalogFixture, folder: Path
 ) -> None:
