@@ -155,6 +155,10 @@ class StoreDenied(StoreError):
     """The store refused the credentials, or they lack a permission."""
 
 
+class InvalidContent(StoreDenied):
+    """A service denied a request because of its content, not because of the sender."""
+
+
 class InvalidKey(StoreError):
     """The key of an object is not valid for the store: for example it is empty or too long, has an empty, `.` or `..`
     segment, or a control character."""

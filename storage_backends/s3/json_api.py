@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.base import InvalidContent, StoreDenied, StoreError, StoreUnavailable
 from storage_backends.lazy_dataclass import dataclass
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.credentials import credentials_of
 from storage_backends.s3.endpoint import domain_of
 from storage_backends.s3.signature import Scope, signed, signing_stamp
-from storage_backends.wire.fetch import InvalidContent, fetch
+from storage_backends.wire.fetch import fetch
 from storage_backends.wire.http1 import Response
 
 CONTENT = ("InvalidMessageContents", "InvalidParameter", "ParameterValueInvalid")

@@ -6,17 +6,13 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
-from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.base import InvalidContent, StoreDenied, StoreError, StoreUnavailable
 from storage_backends.wire.dial import Permits
 from storage_backends.wire.endpoint import target_of
 from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
 from storage_backends.wire.pool import Pool, Timeouts, tls_context
 
 TIMEOUTS = Timeouts(connect_s=3.0, idle_s=3.0, exchange_s=5.0)
-
-
-class InvalidContent(StoreDenied):
-    """A service denied a request because of its content, not because of the sender."""
 
 
 async def fetch(

@@ -4,8 +4,7 @@ process's own credentials for that cloud must allow it."""
 from collections.abc import Awaitable, Callable, Mapping
 
 from arco_catalog.upkeep.delivery.sink import EventRefused, Message, ReceiverUnreachable
-from storage_backends import StoreError
-from storage_backends.wire.fetch import InvalidContent
+from storage_backends import InvalidContent, StoreError
 
 Put = Callable[[Message], Awaitable[None]]
 """Sends a message once. Raises `StoreError`."""
