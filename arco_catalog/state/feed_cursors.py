@@ -17,13 +17,18 @@ from arco_catalog.state.compare_and_swap import update_until_applied
 from arco_catalog.state.feed import FIRST_NUMBER, FeedRecord, FeedSegment
 from arco_catalog.state.fields import integer, mapping, objects, optional_text, parse_record, text
 from arco_catalog.state.pointer import MetadataFile
-from storage_backends import Found
+from arco_catalog.state.worker_threads import off_loop
+from storage_backends import Applied, Found, Version
 from storage_backends.lazy_dataclass import dataclass
 
 SHARDS = 16
 """The number of objects with cursors."""
 MAX_BEHIND = 10_000
 """How many records less than the newest segment a stored shard includes at most."""
+MAX_SEGMENTS_BEHIND = 100
+"""How many segments less than the newest one a stored shard includes at most: a new process reads so many."""
+CURSOR_BYTES = 200
+"""The size of a cursor in a stored shard, to decide whether a thread makes its JSON."""
 CREATES = frozenset({"create-table", "create-view", "register-table", "register-view"})
 """Operations that make a new table or view."""
 _LAYS_NAMES = "lay-names"
@@ -54,13 +59,14 @@ class SegmentPlace:
 @dataclass
 class CursorShard:
     """A part of the cursors, by entities, that includes the segments up to the one at `up_to`, None before the first.
-    `stored` is the number up to which the stored shard includes the records, and `is_changed` whether its cursors
-    differ from these."""
+    `stored` is the number up to which the stored shard includes the records, `segments_behind` how many segments came
+    after these, and `is_changed` whether its cursors differ from these."""
 
     by_entity: dict[str, FeedCursor] = field(default_factory=dict)
     up_to: SegmentPlace | None = None
     stored: int = FIRST_NUMBER
     is_changed: bool = False
+    segments_behind: int = 0
 
     @classmethod
     def parse(cls, key: str, found: Found | None) -> Self:
@@ -87,6 +93,12 @@ class CursorShard:
             "cursors": {entity: _to_json(cursor) for entity, cursor in self.by_entity.items()},
         }
         return dumps(document, sort_keys=True)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the stored shard lacks something, or includes much less than this one."""
+        is_late = self.next - self.stored >= MAX_BEHIND or self.segments_behind >= MAX_SEGMENTS_BEHIND
+        return self.up_to is not None and (self.is_changed or is_late)
 
     def set(self, entity: str, cursor: FeedCursor) -> None:
         """Notes up to which file a table or view has entered."""
@@ -133,32 +145,41 @@ class FeedCursors:
         for shard in self.shards:
             if shard.next < segment.next:
                 shard.up_to = SegmentPlace(segment.first, segment.next)
+                shard.segments_behind += 1
 
     async def write(self, state: State) -> None:
         """Stores the shards that differ from the stored ones, and those of which the stored one is `MAX_BEHIND` records
-        behind. Raises `StoreError`, and `InternalError` if a stored shard is corrupt."""
+        or `MAX_SEGMENTS_BEHIND` segments behind. Raises `StoreError`, `CommitStateUnknown`, and `InternalError` if a
+        stored shard is corrupt."""
         for number, shard in enumerate(self.shards):
-            if shard.up_to is not None and (shard.is_changed or shard.next - shard.stored >= MAX_BEHIND):
+            if shard.is_behind:
                 await _write(state, number, shard)
 
 
 async def read_shard(state: State, number: int) -> CursorShard:
     """Reads a shard of the cursors of the event feed. Raises `InternalError` if it is corrupt, and `StoreError`."""
-    key = state.paths.feed_cursors(number)
-    return CursorShard.parse(key, await state.read(key))
+    return (await _stored(state, state.paths.feed_cursors(number)))[0]
+
+
+async def _stored(state: State, key: str) -> tuple[CursorShard, Version | None]:
+    """Reads a shard, and its version, None if it does not exist. Raises as `read_shard` does."""
+    found = await state.read(key)
+    if found is None:
+        return CursorShard(), None
+    return await off_loop(len(found.body), partial(CursorShard.parse, key, found)), found.version
 
 
 async def _write(state: State, number: int, shard: CursorShard) -> None:
-    """Stores a shard, unless the stored one includes more segments."""
+    """Stores a shard, unless the stored one includes more segments. Where another process writes at the same time, the
+    shard counts as changed, and the next write stores it."""
     key = state.paths.feed_cursors(number)
-    written = await update_until_applied(
-        state,
-        key,
-        partial(CursorShard.parse, key),
-        lambda stored: None if stored.next > shard.next or stored.body == shard.body else shard,
-        lambda ours: ours.body,
-    )
-    shard.stored, shard.is_changed = max(shard.next, written.value.next), False
+    stored, version = await _stored(state, key)
+    if stored.next <= shard.next:
+        body = await off_loop(CURSOR_BYTES * len(shard.by_entity), lambda: shard.body)
+        if not isinstance(await state.swap(key, body, version), Applied):
+            shard.is_changed = True
+            return
+    shard.stored, shard.is_changed, shard.segments_behind = max(shard.next, stored.next), False, 0
 
 
 async def forget_cursors(state: State, number: int, entities: Collection[str]) -> None:

@@ -24,12 +24,14 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import feed_cursors
 from arco_catalog.state.entries import has_pointer
 from arco_catalog.state.feed import FeedRecord
+from arco_catalog.state.feed_cursors import entities_of
 from arco_catalog.state.fields import objects, optional_text, text
 from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.feed import commit_chain, sequencer
 from arco_catalog.upkeep.feed.sequencer import Sequencer
 from arco_catalog.upkeep.reconcile import reconcile
 from storage_backends import ANY, StoreError, Version
@@ -404,7 +406,10 @@ class FeedClients:
             start = files.index(entered[0]) if of_entity[0].kind == "begin" else 0
             assert entered == files[start:], f"{entity}: {entered} entered, and {files[start:]} happened"
             self.got["commits"] += len(entered)
-            if of_entity[0].kind == "commit":
+            if of_entity[0].kind == "begin":
+                later = [record for record in records if record.kind == "operation" and entity in entities_of(record)]
+                assert not later, f"{entity} began before it was created by {later}"
+            else:
                 made = min(record.number for record in records if _creates(record, entity))
                 assert made < of_entity[0].number, f"{entity} has a commit before it was created"
 
@@ -486,7 +491,11 @@ async def a_feed_beside_restores(world: World) -> None:
             instants.append(world.stored())
             await clients.restore(instants[int(len(instants) * world.runtime.random())])
 
-    await clients.all(phases())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commit_chain, "TURN", 1)  # so that a search ends with the first segment that it can
+        patch.setattr(commit_chain, "WALK_ALONE", 2)
+        patch.setattr(sequencer, "PAUSE_SHARE", 1.0)  # each search pauses after a turn
+        await clients.all(phases())
     await clients.end(restored=True)
     COUNTED.update(clients.got)
 

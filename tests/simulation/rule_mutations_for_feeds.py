@@ -1,6 +1,6 @@
 """The event feed with one rule left out (docs/design/events.md): drawn programs must find each."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 
 import pytest
@@ -15,10 +15,12 @@ from arco_catalog.state.listing import list_objects
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.tasks.feed_stats import FeedStats
-from arco_catalog.upkeep.feed import commit_chain, registry_chain, sequencer
+from arco_catalog.upkeep.feed import beginning, commit_chain, registry_chain, sequencer
 from arco_catalog.upkeep.feed.commit_chain import NewCommits
+from arco_catalog.upkeep.feed.feed_end import FeedEnd
+from arco_catalog.upkeep.feed.past_segments import EnteredFiles
 from arco_catalog.upkeep.feed.registry_chain import NewOperations
-from arco_catalog.upkeep.feed.sequencer import FeedEnd, Sequencer
+from arco_catalog.upkeep.feed.sequencer import Sequencer
 from storage_backends import ANY, Applied, Version
 
 
@@ -59,7 +61,7 @@ async def _committed(session: Session, entity: str) -> list[tuple[MetadataFile, 
 def a_cursor_by_time(patch: pytest.MonkeyPatch) -> None:
     """receipts of a later time than the last one that entered. (docs/design/events.md#rule-2)"""
 
-    async def by_time(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits:
+    async def by_time(session: Session, entity: str, cursor: FeedCursor, *_: int) -> NewCommits:
         since = 0 if cursor.file is None else cursor.file.ms
         later = [each for each in await _committed(session, entity) if each[0].ms > since]
         records = [commit_record(entity, file, document) for file, document in later]
@@ -72,7 +74,7 @@ def receipts_in_the_order_in_which_they_are_found(patch: pytest.MonkeyPatch) -> 
     """each receipt that has not entered, also one that is written a week late. (docs/design/events.md#rule-3)"""
     entered: dict[int, set[str]] = {}
 
-    async def by_receipts(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits:
+    async def by_receipts(session: Session, entity: str, cursor: FeedCursor, *_: int) -> NewCommits:
         known = entered.setdefault(id(session.catalog), set())
         new = [each for each in await _committed(session, entity) if each[0].location not in known]
         records = []
@@ -139,7 +141,7 @@ def tables_without_an_operation(patch: pytest.MonkeyPatch) -> None:
 
 
 def _existing_by(get: object) -> object:
-    real = sequencer.existing_entities
+    real = beginning.existing_entities
 
     async def existing(session: Session, head: RegistryState, cursors: FeedCursors) -> object:
         with pytest.MonkeyPatch.context() as patch:
@@ -176,7 +178,7 @@ def cursors_before_their_segments(patch: pytest.MonkeyPatch) -> None:
 
 def a_beginning_by_a_later_head(patch: pytest.MonkeyPatch) -> None:
     """docs/design/events.md#rule-9"""
-    real = sequencer.existing_entities
+    real = beginning.existing_entities
 
     async def existing(session: Session, head: RegistryState, cursors: FeedCursors) -> object:
         return await real(session, await session.state.head(), cursors)
@@ -187,8 +189,8 @@ def a_beginning_by_a_later_head(patch: pytest.MonkeyPatch) -> None:
 def a_restore_that_enters_everything_again(patch: pytest.MonkeyPatch) -> None:
     """docs/design/events.md#rule-10"""
 
-    async def all_again(
-        session: Session, entity: str, files: Sequence[MetadataFile], tail: int, *, is_gap: bool
+    def all_again(
+        entity: str, files: Sequence[MetadataFile], entered: Collection[str], *, is_gap: bool
     ) -> tuple[list[FeedRecord], Sequence[MetadataFile]]:
         return [], files
 
@@ -199,10 +201,31 @@ def a_restore_back_to_what_was_left(patch: pytest.MonkeyPatch) -> None:
     """a chain that leads to the cursor is taken for new, also after a restore. (docs/design/events.md#rule-10)"""
     real = commit_chain.new_commits
 
-    async def new(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits | None:
-        return await real(session, entity, FeedCursor(cursor.file, cursor.version, cursor.transaction), tail)
+    async def new(session: Session, entity: str, cursor: FeedCursor, tail: int, pause_ms: int) -> NewCommits | None:
+        before = FeedCursor(cursor.file, cursor.version, cursor.transaction)
+        return await real(session, entity, before, tail, pause_ms)
 
     patch.setattr(sequencer, "new_commits", new)
+
+
+def a_search_that_ends_at_a_restored_file(patch: pytest.MonkeyPatch) -> None:
+    """a file that a restore made current again counts like one that a commit did. (docs/design/events.md#rule-10)"""
+    real = EnteredFiles.go
+
+    async def go(self: EnteredFiles, session: Session, segments: int) -> None:
+        await real(self, session, segments)
+        self.by_commits |= self.otherwise
+
+    patch.setattr(EnteredFiles, "go", go)
+
+
+def a_search_that_goes_on_although_others_entered_commits(patch: pytest.MonkeyPatch) -> None:
+    """docs/design/events.md#rule-10"""
+
+    def forget_none(self: FeedEnd, entered: Collection[str]) -> None:
+        return
+
+    patch.setattr(FeedEnd, "forget_searches", forget_none)
 
 
 BUGS = (
@@ -218,4 +241,6 @@ BUGS = (
     a_beginning_by_a_later_head,
     a_restore_that_enters_everything_again,
     a_restore_back_to_what_was_left,
+    a_search_that_ends_at_a_restored_file,
+    a_search_that_goes_on_although_others_entered_commits,
 )

@@ -87,6 +87,8 @@ CASES: Sequence[tuple[Mutation, Scenario]] = [
     (bugs.a_beginning_by_a_later_head, DRAWN),
     (bugs.a_restore_that_enters_everything_again, RESTORES),
     (bugs.a_restore_back_to_what_was_left, RESTORES),
+    (bugs.a_search_that_ends_at_a_restored_file, RESTORES),
+    (bugs.a_search_that_goes_on_although_others_entered_commits, RESTORES),
 ]
 
 

@@ -1,22 +1,21 @@
 """Reads the commits of a table or view that have not entered the event feed: from its pointer back along the receipts
 to the last file that has (docs/design/events.md#rule-3)."""
 
-from collections import deque
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
 from arco_catalog.planning.feed import Chain, commit_record, entity_record, gap_record
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.decisions import read_decision, resolve_for_read
+from arco_catalog.protocol.decisions import decide, read_decision, resolve_for_read
 from arco_catalog.state import receipt
 from arco_catalog.state.feed import FeedRecord
 from arco_catalog.state.feed_cursors import FeedCursor
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer, list_logged_files
-from arco_catalog.state.transaction import committed
-from arco_catalog.upkeep.feed.past_segments import records_back
+from arco_catalog.state.transaction import Decision, committed
+from arco_catalog.upkeep.feed.past_segments import EnteredFiles
 from arco_catalog.upkeep.reconcile import is_named
 from storage_backends.lazy_dataclass import dataclass
 
@@ -24,23 +23,31 @@ MAX_RECORDS = 500
 """The number of commits of one entity that enter in one step at most."""
 MAX_TRAIL = 100_000
 """The number of files of one entity that a walk keeps, the oldest that have not entered: some 25 MB."""
+TURN = 100
+"""The number of files, and of segments, by which a search goes back before it may end or pause."""
+WALK_ALONE = 500
+"""The number of files after which a search reads segments, too, since a restore may have been made."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewCommits:
     """The records of an entity that enter next, the files of its chain after these, oldest first, and the version of
     the pointer at which all of its chain has entered with them; empty if it has not, or will not without the decision
-    of a transaction."""
+    of a transaction. `search` is the search for them if it has not ended, and then there are no records."""
 
     chain: Chain
     rest: Sequence[MetadataFile] = ()
     version: str = ""
+    search: "Search | None" = None
 
 
-async def new_commits(session: Session, entity: str, cursor: FeedCursor, tail: int) -> NewCommits | None:
+async def new_commits(
+    session: Session, entity: str, cursor: FeedCursor, tail: int, pause_ms: int = 0
+) -> NewCommits | None:
     """Returns the commits of an entity after its cursor, the oldest ones if there are many; None if it has no pointer,
     or if the transaction that may create it has not committed (yet). `tail` is the number of the first record of the
-    last segment. Raises `StoreError`, and `InternalError` for a corrupt pointer, decision or segment."""
+    last segment. A search that is long pauses when `pause_ms` are left until the session's deadline.
+    Raises `StoreError`, and `InternalError` for a corrupt pointer, decision or segment."""
     pointer = await session.state.pointer(entity)
     if pointer is None:
         return None
@@ -50,13 +57,8 @@ async def new_commits(session: Session, entity: str, cursor: FeedCursor, tail: i
             return None if is_created is None else NewCommits(Chain(entity, []), version=pointer.version or "")
     is_final = pointer.intent is None or not await _is_pending(session, pointer.intent)
     version = (pointer.version or "") if is_final else ""
-    pointer = await resolve_for_read(session.state, pointer)
-    walk = _Walk(session, pointer)
-    files = await walk.back_to(None if cursor.file is None else cursor.file.location)
-    first: list[FeedRecord] = []
-    if not walk.has_arrived or (cursor.is_restored and files):
-        first, files = await _continued(session, entity, files, tail, is_gap=not walk.has_arrived)
-    return await next_commits(session, entity, files, version, first, walk.found)
+    search = Search(await resolve_for_read(session.state, pointer), cursor, tail, version)
+    return await search.commits(session, pause_ms)
 
 
 async def next_commits(
@@ -95,84 +97,141 @@ async def read_receipt(session: Session, entity: str, file: MetadataFile) -> Jso
     return None
 
 
-async def _continued(
-    session: Session, entity: str, files: Sequence[MetadataFile], tail: int, *, is_gap: bool
+async def decision_after_lease(session: Session, transaction: str) -> Decision | None:
+    """Reads the decision of a transaction as `read_decision` does, and aborts it before if its lease is over: its
+    coordinator may have crashed."""
+    decision = await read_decision(session.state, transaction)
+    if decision is not None and decision.expired:
+        await decide(session.state, session.runtime, decision, "aborted")
+        return await read_decision(session.state, transaction)
+    return decision
+
+
+def _continued(
+    entity: str, files: Sequence[MetadataFile], entered: Collection[str], *, is_gap: bool
 ) -> tuple[list[FeedRecord], Sequence[MetadataFile]]:
     """Returns the first records and the following files of an entity that was restored: its chain, `files`, begins
-    again after the newest file in it that has entered at any time. If none has, it goes on, after a gap if `is_gap`."""
-    places = {file.location: number for number, file in enumerate(files, 1)}
-    entered = 0
-    async with aclosing(records_back(session, tail)) as records:
-        async for record in records:
-            if record.entity == entity and record.file is not None:
-                entered = max(entered, places.get(record.file.location, 0))
-                if entered == len(files):
-                    break
-    if not entered:
+    again after the newest file in it that has `entered` at any time. If none has, it goes on, after a gap if
+    `is_gap`."""
+    place = max((number for number, file in enumerate(files, 1) if file.location in entered), default=0)
+    if not place:
         return [gap_record(entity, files[0].ms if files else 0)] if is_gap else [], files
-    return [entity_record("restored", entity, files[entered - 1])], files[entered:]
+    return [entity_record("restored", entity, files[place - 1])], files[place:]
 
 
 async def _is_created(session: Session, entity: str, transaction: str) -> bool | None:
     """Whether a transaction has created its table; None while it is undecided. The decision of one that did may be
     deleted, when the registry has had the table's name for days."""
-    decision = await read_decision(session.state, transaction)
+    decision = await decision_after_lease(session, transaction)
     return await is_named(session, entity) if decision is None else committed(decision)
 
 
 async def _is_pending(session: Session, transaction: str) -> bool:
     """Whether a transaction is not decided yet."""
-    decision = await read_decision(session.state, transaction)
+    decision = await decision_after_lease(session, transaction)
     return decision is not None and decision.status == "pending"
+
+
+class Search:
+    """The search for the commits of an entity after its cursor. It walks back from the pointer to the cursor's file;
+    where that is long, or was restored, it also reads segments backwards, in turn with the walk. If a file of the
+    walk has entered by a commit, the search ends there, since later files of a chain enter later
+    (docs/design/events.md#rule-3). A search that has paused may go on while nothing else of the entity enters."""
+
+    def __init__(self, pointer: Pointer, cursor: FeedCursor, tail: int, version: str) -> None:
+        self._entity = pointer.entity
+        self._version = version
+        self._until = None if cursor.file is None else cursor.file.location
+        self._is_restored = cursor.is_restored
+        self._walk = _Walk(pointer, self._until)
+        self._entered = EnteredFiles(pointer.entity, tail)
+
+    async def commits(self, session: Session, pause_ms: int) -> NewCommits:
+        """Goes on with the search, by one turn at least. Returns and raises as `new_commits` does."""
+        while True:
+            await self._walk.go(session, TURN)
+            if not self._has_ended and (self._is_restored or self._walk.needs_segments):
+                await self._entered.go(session, TURN)
+            if self._has_ended:
+                break
+            if session.deadline.left_ms() <= pause_ms:
+                return NewCommits(Chain(self._entity, []), search=self)
+        walk, first = self._walk, list[FeedRecord]()
+        files: Sequence[MetadataFile] = [*reversed(walk.trail.values())]
+        if not walk.has_arrived or (self._is_restored and files):
+            entered = self._entered.by_commits | self._entered.otherwise
+            first, files = _continued(self._entity, files, entered, is_gap=not walk.has_arrived)
+        return await next_commits(session, self._entity, files, self._version, first, walk.found)
+
+    @property
+    def _has_ended(self) -> bool:
+        """Whether it is known after which file of the chain the commits have not entered."""
+        walk, entered = self._walk, self._entered
+        if not entered.by_commits.isdisjoint(walk.trail):
+            return True
+        if not walk.is_over:
+            return False
+        if walk.has_arrived and not (self._is_restored and walk.trail):
+            return True
+        return entered.is_over or (walk.has_arrived and self._until in entered.by_commits)
 
 
 class _Walk:
     """Goes from the pointer of an entity back along its receipts, and where one is missing, along the logs of metadata
-    files. `has_arrived` is whether it ended where it should, `found` the receipts of the files that it passed last."""
+    files: to the file at `until`, for None to the entity's creation, or to the file with which it was registered.
 
-    def __init__(self, session: Session, pointer: Pointer) -> None:
-        self._session = session
+    `trail` has the files before that, the newest first; of more than `MAX_TRAIL` the oldest. `is_over` is whether it
+    has ended, `has_arrived` whether it ended where it should, `found` the receipts of the files that it passed last."""
+
+    def __init__(self, pointer: Pointer, until: str | None) -> None:
         self._pointer = pointer
+        self._until = until
         self._newer = pointer.metadata
+        self._next: MetadataFile | None = pointer.metadata
+        self.trail: OrderedDict[str, MetadataFile] = OrderedDict()
+        self.is_over = False
         self.has_arrived = False
         self.found: dict[str, JsonObject] = {}
 
-    async def back_to(self, until: str | None) -> Sequence[MetadataFile]:
-        """Returns the files after the one at `until`, oldest first; for None all, back to the entity's creation, or to
-        the file with which it was registered. Of more than `MAX_TRAIL` files it returns the oldest."""
-        trail: deque[MetadataFile] = deque(maxlen=MAX_TRAIL)
-        file: MetadataFile | None = self._pointer.metadata
-        while file is not None and file.location != until:
-            if file.location == self._pointer.registered_from:
-                self.has_arrived = until is None
-                break
-            self._session.check_deadline()
-            trail.append(file)
-            file = await self._before(file, until)
-        else:
-            self.has_arrived |= file is not None
-        return [*reversed(trail)]
+    @property
+    def needs_segments(self) -> bool:
+        """Whether segments may give the end sooner."""
+        return self.is_over or (self._until is not None and len(self.trail) >= WALK_ALONE)
 
-    async def _before(self, file: MetadataFile, until: str | None) -> MetadataFile | None:
+    async def go(self, session: Session, files: int) -> None:
+        """Goes back by so many files, or to the end. Raises `StoreError`."""
+        for _ in range(files):
+            file = self._next
+            if file is None or file.location in (self._until, self._pointer.registered_from):
+                self.has_arrived |= file is not None and (self._until is None or file.location == self._until)
+                self.is_over = True
+                return
+            session.check_deadline()
+            self._next = await self._before(session, file)
+            self.trail[file.location] = file
+            if len(self.trail) > MAX_TRAIL:
+                self.trail.popitem(last=False)
+
+    async def _before(self, session: Session, file: MetadataFile) -> MetadataFile | None:
         """Returns the file that a commit replaced; None at the end of the chain."""
-        body = await read_receipt(self._session, self._pointer.entity, file)
+        body = await read_receipt(session, self._pointer.entity, file)
         if body is None:
-            return await self._logged_before(file, until)
+            return await self._logged_before(session, file)
         self._newer = file
         self.found[file.location] = body
         if len(self.found) > MAX_RECORDS:
             del self.found[next(iter(self.found))]
         base = receipt.base_of(body)
-        self.has_arrived = base is None and until is None
+        self.has_arrived = base is None and self._until is None
         return base
 
-    async def _logged_before(self, file: MetadataFile, until: str | None) -> MetadataFile | None:
+    async def _logged_before(self, session: Session, file: MetadataFile) -> MetadataFile | None:
         """Returns the file before one without a receipt, by the pointer or by the metadata log of a later file."""
         if file == self._pointer.metadata and self._pointer.base is not None:
             return self._pointer.base
         for later in dict.fromkeys((file, self._newer, self._pointer.metadata)):
             try:
-                logged = await self._session.files.extract(later.location, list_logged_files, current=True)
+                logged = await session.files.extract(later.location, list_logged_files, current=True)
             except (CatalogError, MalformedJson):
                 continue
             places = [each.location for each in logged]
@@ -180,5 +239,5 @@ class _Walk:
                 return logged[-1]
             if file.location in places[1:]:
                 return logged[places.index(file.location) - 1]
-        self.has_arrived = until is None and file.location.rpartition("/")[2].startswith("00000-")
+        self.has_arrived = self._until is None and file.location.rpartition("/")[2].startswith("00000-")
         return None

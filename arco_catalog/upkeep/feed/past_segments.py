@@ -22,3 +22,29 @@ async def records_back(session: Session, tail: int) -> AsyncGenerator[FeedRecord
             yield record
         first = segment.previous_first
         session.check_deadline()
+
+
+class EnteredFiles:
+    """The locations of the metadata files of an entity that have entered, from the segment that begins with the number
+    `tail` backwards: `by_commits`, and `otherwise`. `is_over` is whether these are all."""
+
+    def __init__(self, entity: str, tail: int) -> None:
+        self._entity = entity
+        self._next: int | None = tail
+        self.by_commits: set[str] = set()
+        self.otherwise: set[str] = set()
+        self.is_over = False
+
+    async def go(self, session: Session, segments: int) -> None:
+        """Reads so many segments, or up to the oldest one. Raises as `records_back` does."""
+        for _ in range(segments):
+            session.check_deadline()
+            segment = None if self._next is None else await read_segment(session.state, self._next)
+            if segment is None:
+                self.is_over = True
+                return
+            for record in segment.records:
+                if record.entity == self._entity and record.file is not None:
+                    entered = self.by_commits if record.kind == "commit" else self.otherwise
+                    entered.add(record.file.location)
+            self._next = segment.previous_first

@@ -78,7 +78,7 @@ async def _start_again(
             position = position_after([record], NOWHERE)
             if position.commit is not None and chain.leads_to(position):
                 found = max(found, position, key=lambda each: (each.sequence, each.operations))
-                if found.sequence == head.sequence:
+                if record.kind == "operation":  # later ones of the chain entered later
                     break
     if found.commit is not None:
         return "restored", found, chain

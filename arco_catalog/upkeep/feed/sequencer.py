@@ -6,67 +6,54 @@ follows from what it reads; what it remembers of the step before, it checks. So 
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import MalformedJson
 from arco_catalog.operations.feed import read_segment
-from arco_catalog.planning.feed import entity_record, fit, merge, numbered, position_after, registry_record
+from arco_catalog.planning.feed import (
+    entity_record,
+    fit,
+    gap_record,
+    merge,
+    numbered,
+    position_after,
+    registry_record,
+)
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.protocol.decisions import decide, read_decision, resolve_for_read
-from arco_catalog.protocol.lookup import entries_in
-from arco_catalog.state.entries import has_pointer
-from arco_catalog.state.feed import FIRST_NUMBER, FeedRecord, FeedSegment
-from arco_catalog.state.feed_cursors import SHARDS, FeedCursor, FeedCursors, after, entities_of, read_shard
-from arco_catalog.state.feed_floor import read_feed_floor
-from arco_catalog.state.fields import optional_text, text
+from arco_catalog.state.feed import FeedRecord, FeedSegment
+from arco_catalog.state.feed_cursors import FeedCursor, FeedCursors, after, entities_of
+from arco_catalog.state.fields import optional_text
 from arco_catalog.state.listing import list_pages
-from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.registry import RegistryState
-from arco_catalog.state.transaction import committed
 from arco_catalog.tasks.feed_stats import FeedStats
-from arco_catalog.upkeep.feed.commit_chain import NewCommits, new_commits, next_commits
+from arco_catalog.upkeep.feed.beginning import PresentFile, existing_entities, present_file
+from arco_catalog.upkeep.feed.commit_chain import (
+    NewCommits,
+    new_commits,
+    next_commits,
+)
+from arco_catalog.upkeep.feed.feed_end import FeedEnd, read_end
 from arco_catalog.upkeep.feed.registry_chain import NOWHERE, new_operations, position_of
-from storage_backends import Applied
+from storage_backends import Applied, StoreDenied
 
 AT_ONCE = 16
 """Chains of entities that are walked concurrently."""
 MAX_ENTITIES = 200
 """Entities with commits that one step enters at most."""
+MAX_RECORDS = 5_000
+"""The number of records of entities from which one step reads no others."""
+CATCH_UP = 100
+"""The number of segments of other sequencers after which the cursors are stored, also while more are read."""
 MAX_STEPS = 1_000
 """Steps of one run at most."""
+PAUSE_SHARE = 0.5
+"""The share of a session's time that is left when long searches pause, and the run ends."""
 
 
 class LostSegment(Exception):
     """Another sequencer has made the segment first: what this one planned is void."""
-
-
-@dataclass
-class FeedEnd:
-    """What a sequencer remembers of a feed: the cursors, which include all segments up to the last one. `rest` has, by
-    entities, the files of long chains that enter next."""
-
-    cursors: FeedCursors
-    last: FeedSegment | None
-    rest: dict[str, Sequence[MetadataFile]] = field(default_factory=dict)
-    is_complete: bool = True
-    """Whether the cursors follow from all segments: no shard was lost after its segments were deleted."""
-
-    def add(self, segment: FeedSegment) -> None:
-        """Takes in the next segment."""
-        self.cursors.add(segment)
-        self.last = segment
-
-    @property
-    def next(self) -> int:
-        """The number of the next record."""
-        return FIRST_NUMBER if self.last is None else self.last.next
-
-    @property
-    def tail(self) -> int:
-        """The number of the first record of the last segment."""
-        return FIRST_NUMBER if self.last is None else self.last.first
 
 
 class Sequencer:
@@ -75,12 +62,17 @@ class Sequencer:
 
     def __init__(self) -> None:
         self._feed: FeedEnd | None = None
-        self._failed: frozenset[str] = frozenset()
+        self._steps = 0
+        self._run_since = 0
+        self._pause_ms = 0
+        self._in_vain: dict[str, int] = {}
+        """The tables and views of which nothing could enter when they were tried last, and in which step that was."""
 
     async def run(self, session: Session, stats: FeedStats) -> None:
-        """Makes steps until all that was found has entered, another sequencer makes a segment first, or the session's
-        time is nearly over. Raises `StoreError`, and `CatalogError` for records of the feed or the registry that can't
-        be read."""
+        """Makes steps until all that was found and can enter has, another sequencer makes a segment first, or half of
+        the session's time is over. Raises `StoreError`, and `CatalogError` for records of the feed or the registry that
+        can't be read."""
+        self._pause_ms, self._run_since = int(session.deadline.left_ms() * PAUSE_SHARE), self._steps + 1
         for _ in range(MAX_STEPS):
             stats.is_end = False
             try:
@@ -91,11 +83,13 @@ class Sequencer:
             except BaseException:
                 self._feed = None
                 raise
-            if stats.is_end:
+            if stats.is_end or session.deadline.left_ms() <= self._pause_ms:
                 return
 
     async def step(self, session: Session, stats: FeedStats) -> bool:
-        """Makes one step, and returns whether it entered all that it found. Raises as `run` does, and `LostSegment`."""
+        """Makes one step, and returns whether it entered all that it found and that can enter. Raises as `run` does,
+        and `LostSegment`."""
+        self._steps += 1
         feed = await self._read(session)
         head = await session.state.head()
         if head.id is None:
@@ -112,7 +106,7 @@ class Sequencer:
             else:
                 await self._append(session, feed, operations.records, stats)
                 is_end = await self._begin(session, feed, head, stats)
-        await feed.cursors.write(session.state)
+        await feed.write_cursors(session)
         return is_end
 
     async def _read(self, session: Session) -> FeedEnd:
@@ -120,6 +114,7 @@ class Sequencer:
         feed, self._feed = self._feed, None
         if feed is None:
             feed = await read_end(session)
+        read = 0
         while (segment := await read_segment(session.state, feed.next)) is not None:
             session.check_deadline()
             if segment.previous != (None if feed.last is None else feed.last.id):
@@ -128,41 +123,94 @@ class Sequencer:
                 )
             feed.rest.clear()
             feed.add(segment)
+            read += 1
+            if read % CATCH_UP == 0:
+                await feed.write_cursors(session)
         self._feed = feed
         return feed
 
     async def _begin(self, session: Session, feed: FeedEnd, head: RegistryState, stats: FeedStats) -> bool:
-        """Enters the present file of each table and view of HEAD that has no cursor, with which the feed has begun.
-        Returns False: the next step enters commits, or begins again if a transaction was undecided."""
+        """Enters the present file of each table and view of HEAD that has no cursor, with which the feed has begun;
+        after a gap if its cursor was lost with segments that are deleted. Returns whether the next step can't enter
+        more, because a transaction is undecided."""
         position = position_of(head) if feed.last is None else feed.last.registry
-        records = [registry_record("begin", position, head.at_ms)]
+        is_lost = feed.last is not None and not feed.is_complete
         unknown, is_decided = await existing_entities(session, head, feed.cursors)
+        if not (is_decided or unknown or feed.last is None):
+            return True
+        records = [registry_record("begin", position, head.at_ms)]
+        present: dict[str, PresentFile] = {}
         for batch in batches(unknown, AT_ONCE):
-            files = await gather(*(_present_file(session, entity) for entity in batch))
-            pairs = zip(batch, files, strict=True)
-            records += [entity_record("begin", entity, file) for entity, file in pairs if file is not None]
-        await self._append(session, feed, records, stats, begun=is_decided)
+            files = await gather(*(present_file(session, entity) for entity in batch))
+            present |= {entity: file for entity, file in zip(batch, files, strict=True) if file is not None}
+            if len(present) >= MAX_RECORDS:
+                await self._append_present(session, feed, records, present, stats, is_lost=is_lost, begun=None)
+                records, present = [registry_record("begin", position, head.at_ms)], {}
+        await self._append_present(session, feed, records, present, stats, is_lost=is_lost, begun=is_decided)
         feed.is_complete |= is_decided
-        return False
+        return not is_decided
+
+    async def _append_present(
+        self,
+        session: Session,
+        feed: FeedEnd,
+        first: Sequence[FeedRecord],
+        present: Mapping[str, PresentFile],
+        stats: FeedStats,
+        *,
+        is_lost: bool,
+        begun: bool | None,
+    ) -> None:
+        """Appends the `first` records and the present files of entities, and notes the versions of their pointers."""
+        records = [*first]
+        for entity, found in present.items():
+            if is_lost:
+                records.append(gap_record(entity, found.file.ms))
+            records.append(entity_record("begin", entity, found.file))
+        await self._append(session, feed, records, stats, begun=begun)
+        for entity, found in present.items():
+            cursor = feed.cursors.get(entity)
+            if cursor is not None and cursor.file == found.file:
+                feed.cursors.set(entity, replace(cursor, version=found.version))
 
     async def _enter(self, session: Session, feed: FeedEnd, operations: Sequence[FeedRecord], stats: FeedStats) -> bool:
         """Enters the operations of the registry, and the commits of tables and views."""
         created = _created(feed.cursors, operations)
-        moved = await self._moved(session, feed.cursors, created)
+        moved = self._in_order(await self._moved(session, feed.cursors, created), operations)
+        feed.forget_others(moved)
         found: dict[str, NewCommits] = {}
+        tried: list[str] = []
         for batch in batches(moved[:MAX_ENTITIES], AT_ONCE):
+            if sum(len(new.chain.records) for new in found.values()) >= MAX_RECORDS:
+                break
             commits = await gather(*(self._commits(session, feed, each, created.get(each), stats) for each in batch))
             found |= {entity: new for entity, new in zip(batch, commits, strict=True) if new is not None}
+            tried += batch
         planned = merge(operations, [new.chain for new in found.values()])
         await self._append(session, feed, planned, stats)
         for entity, new in found.items():
             self._note(feed, entity, new)
+        in_vain = {
+            each for each in tried if each not in found or not (found[each].chain.records or found[each].version)
+        }
+        self._in_vain = {each: step for each, step in self._in_vain.items() if each not in tried}
+        self._in_vain |= dict.fromkeys(in_vain, self._steps)
+        is_left = any(self._in_vain.get(each, 0) < self._run_since for each in moved[len(tried) :])
         has_begun = feed.last is None or feed.last.begun
-        return has_begun and len(moved) <= MAX_ENTITIES and not feed.rest and len(planned) == _count(operations, found)
+        has_more = is_left or feed.rest or feed.searches or len(planned) < _count(operations, found)
+        return has_begun and not has_more
+
+    def _in_order(self, moved: Sequence[str], operations: Sequence[FeedRecord]) -> Sequence[str]:
+        """Returns entities in the order in which a step tries them: first those of the operations, which may drop them,
+        and last those of which nothing could enter, from the one that was tried the longest ago on."""
+        known = {*moved}
+        self._in_vain = {each: step for each, step in self._in_vain.items() if each in known}
+        names = {record.entity for record in operations}
+        names |= {optional_text(record.details, "replaced") for record in operations}
+        return sorted(moved, key=lambda each: (each not in names, self._in_vain.get(each, 0), each))
 
     async def _moved(self, session: Session, cursors: FeedCursors, created: Mapping[str, FeedCursor]) -> Sequence[str]:
-        """Lists all pointers. Returns the tables and views of which commits may not have entered, those last that could
-        not be read in the step before."""
+        """Lists all pointers. Returns the tables and views of which commits may not have entered."""
         moved: list[str] = []
         prefix = session.state.paths.pointers
         async with aclosing(list_pages(session.state, prefix)) as pages:
@@ -172,7 +220,7 @@ class Sequencer:
                     cursor = created.get(entity) or cursors.get(entity)
                     if cursor is not None and cursor.version != listed.version:
                         moved.append(entity)
-        return sorted(moved, key=lambda entity: (entity in self._failed, entity))
+        return moved
 
     async def _commits(
         self, session: Session, feed: FeedEnd, entity: str, created: FeedCursor | None, stats: FeedStats
@@ -180,15 +228,19 @@ class Sequencer:
         """Returns the commits of an entity that enter next; None if there are none, or none that can be read."""
         cursor = created or feed.cursors.get(entity)
         assert cursor is not None
+        rest, search = feed.rest.pop(entity, None), feed.searches.pop(entity, None)
         try:
-            if entity in feed.rest:
-                return await next_commits(session, entity, feed.rest[entity])
-            new = await new_commits(session, entity, cursor, feed.tail)
-        except (CatalogError, MalformedJson) as error:
-            self._failed |= {entity}
+            if rest is not None:
+                return await next_commits(session, entity, rest)
+            if search is not None:
+                new: NewCommits | None = await search.commits(session, self._pause_ms)
+            else:
+                new = await new_commits(session, entity, cursor, feed.tail, self._pause_ms)
+        except (CatalogError, MalformedJson, StoreDenied) as error:
             stats.fails(f"{entity}: {error}")
             return None
-        self._failed -= {entity}
+        if new is not None and new.search is not None:
+            feed.searches[entity] = new.search
         return new
 
     def _note(self, feed: FeedEnd, entity: str, new: NewCommits) -> None:
@@ -197,7 +249,6 @@ class Sequencer:
         files = [record.file for record in new.chain.records if record.file is not None]
         if cursor is None or (files and cursor.file != files[-1]):
             return
-        feed.rest.pop(entity, None)
         if new.rest:
             feed.rest[entity] = new.rest
         if new.version:
@@ -250,59 +301,6 @@ class Sequencer:
             if there is None or there.id != segment.id:  # else an earlier sending of this write was applied
                 raise LostSegment
         feed.add(segment)
-
-
-async def read_end(session: Session) -> FeedEnd:
-    """Reads the cursors, and the last segment that all of them include. Raises `InternalError` if the feed is corrupt,
-    and `StoreError`."""
-    state = session.state
-    floor = await read_feed_floor(state)
-    cursors = FeedCursors([*await gather(*(read_shard(state, number) for number in range(SHARDS)))])
-    lost = [shard for shard in cursors.shards if shard.next < floor]
-    for shard in lost:
-        shard.is_changed = True
-    first = max(floor, cursors.first)
-    segment = await read_segment(state, first)
-    if segment is None and (first > FIRST_NUMBER or any(shard.up_to is not None for shard in cursors.shards)):
-        raise InternalError(
-            f"The segment {state.paths.feed_segment(first)} of the event feed is missing: restore it from a backup"
-        )
-    feed = FeedEnd(cursors, None, is_complete=not lost)
-    if segment is not None:
-        feed.add(segment)
-    return feed
-
-
-async def existing_entities(session: Session, head: RegistryState, cursors: FeedCursors) -> tuple[Sequence[str], bool]:
-    """Returns the tables and views, live or dropped, that HEAD has and the feed does not, and whether these are all: no
-    transaction that creates some is undecided. Aborts those without a valid lease."""
-    found: list[str] = []
-    ended: dict[str, bool | None] = {}
-    for kind in ("relation\n", "tombstone\n"):
-        async with aclosing(entries_in(session.state, head.index, kind)) as entries:
-            async for _, entry in entries:
-                transaction, entity = optional_text(entry, "transaction"), text(entry, "entity")
-                if not has_pointer(entry) or cursors.get(entity) is not None:
-                    continue
-                if transaction is not None and transaction not in ended:
-                    ended[transaction] = await _outcome(session, transaction)
-                if transaction is None or ended[transaction]:
-                    found.append(entity)
-    return found, None not in ended.values()
-
-
-async def _outcome(session: Session, transaction: str) -> bool | None:
-    """Whether a transaction has committed; None if it is undecided and its lease is not over."""
-    decision = await read_decision(session.state, transaction)
-    if decision is not None and decision.expired and await decide(session.state, session.runtime, decision, "aborted"):
-        return False
-    return committed(decision)
-
-
-async def _present_file(session: Session, entity: str) -> MetadataFile | None:
-    """Returns the metadata file that is current; None for an entity without a pointer."""
-    pointer = await session.state.pointer(entity)
-    return None if pointer is None else (await resolve_for_read(session.state, pointer)).metadata
 
 
 def _created(cursors: FeedCursors, operations: Sequence[FeedRecord]) -> dict[str, FeedCursor]:

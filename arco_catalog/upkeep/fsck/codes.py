@@ -423,7 +423,8 @@ class Code(StrEnum):
     FEED_UNREADABLE = _error(
         "feed-unreadable",
         "a segment of the event feed, the cursors or the floor can't be read: the feed ends there, or does not grow",
-        "restore the object from an older version of it, or from a backup; cursors may be deleted",
+        "restore the object from an older version of it, or from a backup; cursors may be deleted, and a gap in the "
+        "feed shows changes that are lost by that",
     )
     FEED_GAP = _error(
         "feed-gap",

@@ -1,0 +1,82 @@
+"""The end of the event feed, as a sequencer remembers it or reads it (docs/design/events.md#rule-7)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.operations.feed import read_segment
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.state.feed import FIRST_NUMBER, FeedSegment
+from arco_catalog.state.feed_cursors import SHARDS, FeedCursors, entities_of, read_shard
+from arco_catalog.state.feed_floor import read_feed_floor
+from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.upkeep.feed.commit_chain import Search
+
+
+@dataclass
+class FeedEnd:
+    """What a sequencer remembers of a feed: the cursors, which include all segments up to the last one. `rest` has, by
+    entities, the files of long chains that enter next."""
+
+    cursors: FeedCursors
+    last: FeedSegment | None
+    rest: dict[str, Sequence[MetadataFile]] = field(default_factory=dict)
+    searches: dict[str, Search] = field(default_factory=dict)
+    """Searches that have paused, of entities of which nothing has entered since."""
+    is_complete: bool = True
+    """Whether the cursors follow from all segments: no shard was lost after its segments were deleted."""
+
+    def add(self, segment: FeedSegment) -> None:
+        """Takes in the next segment."""
+        self.cursors.add(segment)
+        self.last = segment
+        if self.searches:
+            self.forget_searches({entity for record in segment.records for entity in entities_of(record)})
+
+    def forget_searches(self, entered: Collection[str]) -> None:
+        """Forgets the searches of entities of which something has entered."""
+        for entity in entered:
+            self.searches.pop(entity, None)
+
+    def forget_others(self, moved: Collection[str]) -> None:
+        """Forgets what was to enter of all but these entities: the pointers of the others are gone, or did not move."""
+        kept = {*moved}
+        self.rest = {entity: files for entity, files in self.rest.items() if entity in kept}
+        self.searches = {entity: search for entity, search in self.searches.items() if entity in kept}
+
+    async def write_cursors(self, session: Session) -> None:
+        """Stores the cursors, unless a lost shard is not complete yet: the next process must find it lost, too."""
+        if self.is_complete:
+            await self.cursors.write(session.state)
+
+    @property
+    def next(self) -> int:
+        """The number of the next record."""
+        return FIRST_NUMBER if self.last is None else self.last.next
+
+    @property
+    def tail(self) -> int:
+        """The number of the first record of the last segment."""
+        return FIRST_NUMBER if self.last is None else self.last.first
+
+
+async def read_end(session: Session) -> FeedEnd:
+    """Reads the cursors, and the last segment that all of them include. Raises `InternalError` if the feed is corrupt,
+    and `StoreError`."""
+    state = session.state
+    floor = await read_feed_floor(state)
+    cursors = FeedCursors([*await gather(*(read_shard(state, number) for number in range(SHARDS)))])
+    lost = [shard for shard in cursors.shards if shard.next < floor]
+    for shard in lost:
+        shard.is_changed = True
+    first = max(floor, cursors.first)
+    segment = await read_segment(state, first)
+    if segment is None and (first > FIRST_NUMBER or any(shard.up_to is not None for shard in cursors.shards)):
+        raise InternalError(
+            f"The segment {state.paths.feed_segment(first)} of the event feed is missing: restore it from a backup"
+        )
+    feed = FeedEnd(cursors, None, is_complete=not lost)
+    if segment is not None:
+        feed.add(segment)
+    return feed

@@ -1,0 +1,333 @@
+"""The sequencer gets on, at a bounded cost, whatever is undecided, long, restored, refused or lost
+(docs/design/events.md#cost)."""
+
+import pytest
+
+from arco_catalog.iceberg.json import dumps
+from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
+from arco_catalog.state import feed_cursors
+from arco_catalog.state.feed_cursors import shard_of
+from arco_catalog.state.feed_floor import raise_feed_floor
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.upkeep.feed import commit_chain, sequencer
+from arco_catalog.upkeep.feed.sequencer import Sequencer
+from storage_backends import ANY, Found, Missing, StoreDenied, StoreUnavailable, Unchanged, Version
+from tests.operations.test_transactions import creation
+from tests.upkeep.feed.conftest import FeedScenario
+from tests.upkeep.feed.test_upkeep import segments
+from tools.support.catalog_fixture import NS
+from tools.support.request_bodies import set_property
+
+HOUR_MS = 3_600_000
+
+
+def pointer_key(entity: str) -> str:
+    """The key of a pointer."""
+    return f"wh/_catalog/iceberg_pointers/{entity}.json"
+
+
+async def stored(scenario: FeedScenario, key: str) -> bytes:
+    """What is stored under a key."""
+    found = await scenario.store.get(key)
+    assert isinstance(found, Found)
+    return found.body
+
+
+async def restore(scenario: FeedScenario, key: str, body: bytes) -> None:
+    """An operator sets a pointer back to what it was, and servers start again."""
+    now = Pointer.parse(await stored(scenario, key), Version("now"), key)
+    old = Pointer.parse(body, Version("old"), key)
+    made = {**old.document, "id": scenario.clock.ulid(), "sequence": now.sequence + 2_000}
+    await scenario.store.put(key, dumps(made, sort_keys=True), ANY)
+    scenario.fixture = scenario.fixture.another()
+
+
+async def leave_undecided(
+    scenario: FeedScenario, patch: pytest.MonkeyPatch, names: tuple[str, ...], made: str = ""
+) -> None:
+    """A transaction whose coordinator dies before it decides."""
+    body = set_property("a", "1")
+    changes: list[TableChange] = [(NS, name, body) for name in names]
+    changes += [creation(made)] if made else []
+
+    async def die(*_: object) -> None:
+        raise StoreUnavailable("dead")
+
+    with patch.context() as dying:
+        dying.setattr(TransactionCoordinator, "swap", die)
+        with pytest.raises(Exception):  # noqa: B017, PT011
+            await commit_transaction(scenario.fixture.session({"n": len(names)}), changes)
+
+
+def slow_down(scenario: FeedScenario, patch: pytest.MonkeyPatch, ms: int) -> None:
+    """Lets each read take so long."""
+    get = scenario.store.get
+
+    async def slow(key: str, known: Version | None = None) -> Found | Unchanged | Missing:
+        scenario.clock.ms += ms
+        return await get(key, known)
+
+    patch.setattr(scenario.store, "get", slow)
+
+
+async def test_a_start_beside_an_undecided_transaction_makes_one_segment_and_ends_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = FeedScenario()
+    await scenario.fixture.namespace("db")
+    await scenario.fixture.table()
+    await leave_undecided(scenario, monkeypatch, ("t",), made="made")
+
+    first, second = await scenario.run(), await scenario.run()
+
+    assert (first.segments, second.segments) == (1, 0)
+    scenario.clock.ms += HOUR_MS
+    assert (await scenario.run()).is_end
+    await scenario.change()
+    assert (await scenario.run()).records == 1
+
+
+async def test_undecided_tables_delay_no_other(scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("u", "v", "w"):
+        await scenario.fixture.table(name)
+    await scenario.run()
+    await leave_undecided(scenario, monkeypatch, ("t", "u"))
+    await scenario.change("v")
+    await scenario.change("w")
+    monkeypatch.setattr(sequencer, "MAX_ENTITIES", 2)
+
+    with scenario.counting.measure() as measured:
+        stats = await scenario.run()
+
+    assert stats.is_end
+    assert (await scenario.shown())[-2:] == ["commit v", "commit w"]
+    assert measured.calls < 50
+
+
+async def test_a_transaction_is_aborted_after_its_lease(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scenario.fixture.table("u")
+    await scenario.run()
+    await leave_undecided(scenario, monkeypatch, ("t", "u"))
+    scenario.clock.ms += HOUR_MS
+    await scenario.run()
+
+    with scenario.counting.measure() as measured:
+        assert (await scenario.run()).is_end
+
+    assert measured.calls == 3  # as without changes
+
+
+async def test_a_refused_read_delays_no_other(scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = await scenario.fixture.table("u")
+    await scenario.run()
+    await scenario.change("u")
+    await scenario.change()
+    get = scenario.store.get
+
+    async def refuse(key: str, known: Version | None = None) -> Found | Unchanged | Missing:
+        if key == pointer_key(refused.entity):
+            raise StoreDenied("403 AccessDenied")
+        return await get(key, known)
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(scenario.store, "get", refuse)
+        stats = await scenario.run()
+
+    assert (stats.failed, stats.records) == (1, 1)
+    assert (await scenario.shown())[-1] == "commit t"
+    await scenario.run()
+    assert (await scenario.shown())[-1] == "commit u"
+
+
+async def test_a_restored_pointer_costs_no_more_than_what_was_undone(scenario: FeedScenario) -> None:
+    entity = (await scenario.records())[-1].entity
+    assert entity is not None
+    key, bodies = pointer_key(entity), []
+    for _ in range(40):
+        await scenario.change()
+        await scenario.run()
+        bodies.append(await stored(scenario, key))
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr(commit_chain, "TURN", 1)
+        patch.setattr(commit_chain, "WALK_ALONE", 1)
+        await restore(scenario, key, bodies[-3])
+        with scenario.counting.measure() as back:
+            await scenario.run()
+        await restore(scenario, key, bodies[-2])
+        with scenario.counting.measure() as forward:
+            await scenario.run()
+        await scenario.change()
+        await scenario.run()
+
+    assert (await scenario.shown())[-4:] == ["commit t", "restored", "restored", "commit t"]
+    ids = [record.id for record in await scenario.records() if record.id]
+    assert len(ids) == len({*ids}) == 41
+    assert back.calls < 25
+    assert forward.calls < 25
+
+
+async def test_a_restored_registry_costs_no_more_than_what_was_undone(scenario: FeedScenario) -> None:
+    for _ in range(40):
+        await scenario.change()
+        await scenario.run()
+    manifest = scenario.fixture.session().state.paths.manifest
+    for name in ("u", "v", "w"):
+        head = await stored(scenario, manifest)
+        await scenario.fixture.table(name)
+        await scenario.run()
+    await scenario.store.put(manifest, head, ANY)
+    scenario.fixture = scenario.fixture.another()
+    await scenario.fixture.table("later")
+
+    with scenario.counting.measure() as measured:
+        await scenario.run()
+
+    assert (await scenario.shown())[-3:] == ["restored", "create-table", "commit later"]
+    assert measured.calls < 25
+
+
+async def test_a_long_chain_delays_no_other_and_enters_over_several_runs(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scenario.fixture.table("u")
+    await scenario.run()
+    for _ in range(60):
+        await scenario.change()
+    await scenario.change("u")
+    monkeypatch.setattr(commit_chain, "TURN", 5)
+    slow_down(scenario, monkeypatch, 500)  # a run has 20 s
+
+    first = await scenario.run()
+    assert (first.records, first.is_end) == (1, False)
+    assert (await scenario.shown())[-1] == "commit u"
+    for _ in range(10):
+        stats = await scenario.run()
+        if stats.is_end:
+            break
+
+    assert len([each for each in await scenario.shown() if each == "commit t"]) == 60
+
+
+async def test_a_paused_search_ends_when_another_sequencer_enters_commits_of_its_table(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(60):
+        await scenario.change()
+    monkeypatch.setattr(commit_chain, "TURN", 5)
+    with monkeypatch.context() as slow:
+        slow_down(scenario, slow, 500)
+        assert (await scenario.run()).records == 0
+    await scenario.run(Sequencer())
+    await scenario.change()
+
+    assert (await scenario.run()).records == 1
+
+    assert len([each for each in await scenario.shown() if each == "commit t"]) == 61
+
+
+async def test_a_new_process_reads_few_segments(scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_cursors, "MAX_SEGMENTS_BEHIND", 5)
+    for _ in range(33):
+        await scenario.change()
+        await scenario.run()
+
+    with scenario.counting.measure() as measured:
+        await scenario.run(Sequencer())
+
+    assert measured.calls <= 17 + 2 + 5 + 3  # floor and cursors, the last segments, and an idle step
+
+
+async def test_cursors_are_stored_while_segments_are_read(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(30):
+        await scenario.change()
+        await scenario.run()
+    for key in scenario.store.keys("wh/_catalog/feed/cursors/"):
+        await scenario.store.delete(key)
+    scenario.fixture = scenario.fixture.another()
+    monkeypatch.setattr(sequencer, "CATCH_UP", 10)
+    with monkeypatch.context() as slow:
+        slow_down(scenario, slow, 400)  # 50 reads
+        with pytest.raises(StoreUnavailable):
+            await scenario.run(Sequencer())
+
+    assert scenario.store.keys("wh/_catalog/feed/cursors/")
+
+
+async def test_a_start_reads_each_pointer_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = FeedScenario()
+    await scenario.fixture.namespace("db")
+    for number in range(20):
+        await scenario.fixture.table(f"n{number}")
+    monkeypatch.setattr(sequencer, "MAX_RECORDS", 6)
+    monkeypatch.setattr(sequencer, "AT_ONCE", 3)
+    read: list[str] = []
+    get = scenario.store.get
+
+    async def count(key: str, known: Version | None = None) -> Found | Unchanged | Missing:
+        read.append(key)
+        return await get(key, known)
+
+    monkeypatch.setattr(scenario.store, "get", count)
+    stats = await scenario.run()
+
+    assert len([key for key in read if "/iceberg_pointers/" in key]) == 20
+    assert stats.segments == 4  # of six tables at most
+    assert len([record for record in await scenario.records() if record.entity is not None]) == 20
+
+
+async def test_a_step_enters_a_bounded_number_of_records(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sequencer, "MAX_RECORDS", 4)
+    monkeypatch.setattr(sequencer, "AT_ONCE", 1)
+    for number in range(5):
+        await scenario.fixture.table(f"n{number}")
+        await scenario.change(f"n{number}")
+    begun = len(await segments(scenario))
+
+    assert (await scenario.run()).is_end
+
+    assert len(await segments(scenario)) - begun == 3
+    assert len([each for each in await scenario.shown() if each.startswith("commit n")]) == 10
+
+
+async def test_what_is_left_of_a_chain_is_forgotten_with_its_pointer(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_chain, "MAX_RECORDS", 2)
+    monkeypatch.setattr(sequencer, "MAX_STEPS", 1)
+    for _ in range(5):
+        await scenario.change()
+    assert not (await scenario.run()).is_end
+    entity = (await scenario.records())[-1].entity
+    assert entity is not None
+    await scenario.store.delete(pointer_key(entity))
+
+    assert (await scenario.run()).is_end
+
+
+async def test_lost_cursors_of_deleted_segments_make_a_gap(scenario: FeedScenario) -> None:
+    entity = (await scenario.records())[-1].entity
+    assert entity is not None
+    await scenario.fixture.table("u")
+    for _ in range(3):
+        await scenario.change("u")
+        await scenario.run()
+    await scenario.change()
+    firsts = await segments(scenario)
+    state = scenario.fixture.session().state
+    await raise_feed_floor(state, firsts[-1])
+    for first in firsts[:-1]:
+        await scenario.store.delete(state.paths.feed_segment(first))
+    await scenario.store.delete(state.paths.feed_cursors(shard_of(entity)))
+
+    stats = await scenario.run(Sequencer())
+
+    assert stats.gaps == 1
+    assert [record.kind for record in await scenario.records() if record.entity == entity] == ["gap", "begin"]
