@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import JsonObject
 from tests.access.lake import DB, NAMESPACES, Lake, T, is_denied, send
 from tests.support.realm_service import on_catalog, table_request
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import commit_report
+from tools.support.request_bodies import commit_report, transaction
 
 GRANT = on_catalog("CATALOG_MANAGE_CONTENT")
 SET: JsonObject = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
@@ -60,9 +60,7 @@ REVOCATIONS: Sequence[Revoke] = (
 )
 each_revocation = pytest.mark.parametrize("revoke", REVOCATIONS, ids=lambda revoke: revoke.__name__)
 
-TRANSACTION: JsonObject = {
-    "table-changes": [{"identifier": {"namespace": ["db"], "name": name}, **SET} for name in ("t", "u")]
-}
+TRANSACTION = transaction(SET, "t", "u")
 REQUESTS: Sequence[tuple[str, str, JsonObject | None]] = (
     ("GET", "/v1/config?warehouse=lake", None),
     ("GET", NAMESPACES, None),

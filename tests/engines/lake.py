@@ -43,18 +43,25 @@ class Lake:
 
     def govern(self, table: str, patch: Mapping[str, str]) -> None:
         """Says something of a table, as its governance."""
-        request = Request(f"{self._url(table)}/governance", json.dumps(patch).encode())
-        request.add_header("Content-Type", "application/merge-patch+json")
-        urlopen(request, timeout=60).close()
+        self.post(f"{self._path(table)}/governance", patch, "application/merge-patch+json")
 
     def labels(self, table: str) -> object:
         """What a load of a table says besides its metadata."""
-        with urlopen(self._url(table), timeout=60) as answer:
+        with urlopen(self._url(self._path(table)), timeout=60) as answer:
             return json.load(answer).get("labels")
 
-    def _url(self, table: str) -> str:
+    def post(self, path: str, body: Mapping[str, object], content_type: str = "application/json") -> None:
+        """Sends a request for which engines have no statement, by its path in the catalog. Raises `HTTPError` unless it
+        succeeds."""
+        request = Request(self._url(path), json.dumps(body).encode(), {"Content-Type": content_type})
+        urlopen(request, timeout=60).close()
+
+    def _url(self, path: str) -> str:
+        return f"{self.server.uri}/v1/{WAREHOUSE}/{path}"
+
+    def _path(self, table: str) -> str:
         namespace, _, name = table.rpartition(".")
-        return f"{self.server.uri}/v1/{WAREHOUSE}/namespaces/{namespace}/tables/{name}"
+        return f"namespaces/{namespace}/tables/{name}"
 
     def assert_receipts(self, *tables: str, engine: str | None = None) -> None:
         """Each metadata file that was ever current has one committed receipt, and no other file has any. Of

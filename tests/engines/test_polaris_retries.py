@@ -11,7 +11,7 @@ from tests.support.dropping_proxy import DroppingProxy, Fate, first_time
 from tools.demo.engines import PROJECT, pyiceberg_catalog
 from tools.demo.java import java_home
 from tools.demo.server import WAREHOUSE, Server, serving
-from tools.support.request_bodies import schema, set_property
+from tools.support.request_bodies import renaming, schema, set_property
 
 PROGRAM = PROJECT / "tools/javaclient/PolarisRetries.java"
 NAMESPACES = f"/v1/{WAREHOUSE}/namespaces"
@@ -22,13 +22,7 @@ REQUESTS = (
     (TABLE, set_property("step", "1")),
     (f"{NAMESPACES}/db/properties", {"updates": {"owner": "arco"}}),
     (f"/polaris{NAMESPACES}/db/generic-tables", {"name": "g", "format": "delta"}),
-    (
-        f"/v1/{WAREHOUSE}/tables/rename",
-        {
-            "source": {"namespace": ["db"], "name": "t"},
-            "destination": {"namespace": ["db"], "name": "u"},
-        },
-    ),
+    (f"/v1/{WAREHOUSE}/tables/rename", renaming("t", "u")),
 )
 
 

@@ -1,15 +1,12 @@
 """Spark reads tables as they were at one consistent cut (docs/resolve.md#pin-a-session): by the views that the cut
 makes for its session, and while transactions append to two tables at once."""
 
-import json
 import os
 import threading
 from collections.abc import Sequence
-from urllib.request import Request, urlopen
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from pyiceberg.catalog import Catalog
 
 from arco_catalog.cuts import read_cut
 from arco_catalog.iceberg.json import JsonObject
@@ -57,7 +54,7 @@ def test_spark_reads_two_tables_with_all_of_a_transaction_or_nothing(spark: Sql,
         table.append(ROWS)
         table.manage_snapshots().create_branch(table.snapshots()[0].snapshot_id, BRANCH).commit()
 
-    with AppendsToAll(catalog, uri, names) as appends:
+    with AppendsToAll(either_lake, names) as appends:
         seen = list[object]()
         for _ in range(cuts):
             appends.wait_for_next()
@@ -73,9 +70,8 @@ def test_spark_reads_two_tables_with_all_of_a_transaction_or_nothing(spark: Sql,
 class AppendsToAll:
     """A thread that appends a row to each of these tables by one transaction, again and again."""
 
-    def __init__(self, catalog: Catalog, uri: str, names: Sequence[str]) -> None:
-        self._catalog = catalog
-        self._target = f"{uri}/v1/{WAREHOUSE}/transactions/commit"
+    def __init__(self, lake: Lake, names: Sequence[str]) -> None:
+        self._lake = lake
         self._names = names
         self._condition = threading.Condition()
         self._done = 0
@@ -110,12 +106,11 @@ class AppendsToAll:
 
     def _append(self) -> None:
         changes = [self._next_snapshot(name) for name in self._names]
-        body = json.dumps({"table-changes": changes}).encode()
-        urlopen(Request(self._target, body, {"Content-Type": "application/json"}), timeout=60).close()
+        self._lake.post("transactions/commit", {"table-changes": changes})
 
     def _next_snapshot(self, name: str) -> JsonObject:
         """Appends a row to the branch of a table. Returns the change that makes its snapshot that of main."""
-        table = self._catalog.load_table(name)
+        table = self._lake.bystander.load_table(name)
         table.append(ROWS, branch=BRANCH)
         snapshot = table.snapshot_by_name(BRANCH)
         assert snapshot is not None

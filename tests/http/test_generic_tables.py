@@ -9,7 +9,7 @@ from arco_catalog.operations.properties import MAX_PROPERTIES_BYTES, MAX_VALUE_B
 from storage_backends import Found
 from tests.support.http_service import POLARIS_DB, HttpService
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import schema, set_property, view_request
+from tools.support.request_bodies import renaming, schema, set_property, view_request
 
 GENERIC = f"{POLARIS_DB}/generic-tables"
 DB = "/v1/wh/namespaces/db"
@@ -76,8 +76,8 @@ async def test_a_name_means_one_thing(service: HttpService) -> None:
         await client.post(f"{DB}/tables", table),
         await client.post(f"{DB}/tables", {**table, "stage-create": True}),
         await client.post(f"{DB}/views", view_request("g")),
-        await client.post("/v1/wh/tables/rename", renamed("t")),
-        await client.post("/v1/wh/views/rename", renamed("v")),
+        await client.post("/v1/wh/tables/rename", renaming("t", "g")),
+        await client.post("/v1/wh/views/rename", renaming("v", "g")),
     ]
 
     assert [(answer.status, answer.error_type) for answer in over] == [(409, "AlreadyExistsException")] * len(over)
@@ -87,10 +87,6 @@ async def test_a_name_means_one_thing(service: HttpService) -> None:
         "View with same name already exists: db.v",
         "Generic table with same name already exists: db.g",
     ]
-
-
-def renamed(name: str, to: str = "g") -> JsonObject:
-    return {"source": {"namespace": ["db"], "name": name}, "destination": {"namespace": ["db"], "name": to}}
 
 
 async def test_iceberg_routes_do_not_find_it_and_say_what_it_is(client: Client) -> None:
@@ -103,7 +99,7 @@ async def test_iceberg_routes_do_not_find_it_and_say_what_it_is(client: Client) 
         await client.delete(f"{DB}/tables/g"),
         await client.delete(f"{DB}/tables/g?purgeRequested=true"),
         await client.post(f"{DB}/tables/g/unregister", {}),
-        await client.post("/v1/wh/tables/rename", renamed("g", "h")),
+        await client.post("/v1/wh/tables/rename", renaming("g", "h")),
         await client.post("/v1/wh/transactions/commit", {"table-changes": [changes]}),
     ]
 

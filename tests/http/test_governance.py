@@ -8,7 +8,7 @@ from arco_catalog.planning.governance import MAX_CHANGES, MAX_TAG_NAME, MAX_TAGS
 from storage_backends import Found
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import schema, set_property, view_request
+from tools.support.request_bodies import renaming, schema, set_property, transaction, view_request
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"
@@ -159,8 +159,7 @@ async def test_what_is_not_there_has_none(views: HttpService, of: str) -> None:
 
 async def test_it_goes_along_with_a_rename_and_is_there_again_after_an_undrop(client: Client) -> None:
     await govern(client, T, GOVERNED)
-    renaming = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "u"}}
-    assert (await client.post("/v1/wh/tables/rename", renaming)).status == 204
+    assert (await client.post("/v1/wh/tables/rename", renaming("t", "u"))).status == 204
     assert await labels(client, f"{DB}/tables/u") == LABELS
 
     assert (await client.delete(f"{DB}/tables/u")).status == 204
@@ -190,8 +189,8 @@ async def test_commits_and_transactions_leave_it_and_never_write_it(service: Htt
     await govern(client, T, GOVERNED)
     before = (await client.get(T)).json["metadata-location"]
     assert (await client.post(T, set_property("a", "1"))).status == 200
-    changes = [{"identifier": {"namespace": ["db"], "name": name}, **set_property("b", "2")} for name in ("t", "u")]
-    assert (await client.post("/v1/wh/transactions/commit", {"table-changes": changes})).status == 204
+    changes = transaction(set_property("b", "2"), "t", "u")
+    assert (await client.post("/v1/wh/transactions/commit", changes)).status == 204
 
     loaded = (await client.get(T)).json
 

@@ -15,7 +15,7 @@ from tests.http.templates import path_of
 from tests.support.http_service import HttpService
 from tests.support.scripted_store import Rule, ScriptedStore, lost, swap
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import schema, set_property, view_request
+from tools.support.request_bodies import renaming, schema, set_property, transaction, view_request
 
 NS = "/v1/wh/namespaces"
 TABLE = f"{NS}/db/tables/t"
@@ -24,10 +24,6 @@ NEW: JsonObject = {"name": "u", "schema": schema("x")}
 
 def identifier(name: str) -> JsonObject:
     return {"namespace": ["db"], "name": name}
-
-
-def renamed(name: str) -> JsonObject:
-    return {"source": identifier(name), "destination": identifier("u")}
 
 
 def file_in(folder: str) -> str:
@@ -64,13 +60,13 @@ CHANGES: dict[str, JsonObject | None] = {
     "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}": None,
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister": {},
     UNDROP: None,
-    RENAME: renamed("t"),
-    TRANSACTION: {"table-changes": [{"identifier": identifier("t"), **set_property("a", "b")}]},
+    RENAME: renaming("t", "u"),
+    TRANSACTION: transaction(set_property("a", "b"), "t"),
     "POST /v1/{prefix}/namespaces/{namespace}/views": view_request("u"),
     "POST /v1/{prefix}/namespaces/{namespace}/register-view": {"name": "u", "metadata-location": file_in("kept-view")},
     REPLACE_VIEW: set_property("a", "c"),
     "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}": None,
-    "POST /v1/{prefix}/views/rename": renamed("v"),
+    "POST /v1/{prefix}/views/rename": renaming("v", "u"),
     f"POST {GENERIC_TABLES}": {"name": "u", "format": "delta", "properties": {"a": "b"}},
     f"DELETE {GENERIC_TABLES}/{{generic-table}}": None,
     f"POST {SEMANTIC_MODELS}": {"name": "u", "document": MODEL},

@@ -38,7 +38,7 @@ from tools.openapi.specifications import MANAGEMENT as EXTRACT
 from tools.openapi.specifications import documents, nameless, read
 from tools.support.asgi_client import Answer, Client, scope_of
 from tools.support.environment import PROJECT
-from tools.support.request_bodies import set_property
+from tools.support.request_bodies import renaming, set_property, transaction
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"
@@ -289,9 +289,9 @@ class TestACommit:
 
     async def test_of_several_tables_counts_them(self, service: LoggedService) -> None:
         await service.table("u")
-        changes = [{"identifier": {"namespace": ["db"], "name": name}, **set_property("a", "1")} for name in ("t", "u")]
 
-        answer = await service.client.post("/v1/wh/transactions/commit", {"table-changes": changes})
+        changes = transaction(set_property("a", "1"), "t", "u")
+        answer = await service.client.post("/v1/wh/transactions/commit", changes)
 
         assert answer.status == 204
         assert (service.last["Operation"], service.last["entities"], service.last["outcome"]) == (
@@ -314,12 +314,11 @@ class TestWhatARequestIsAbout:
         await service.client.get(T)
         loaded = service.last
         location = await service.keep_metadata("elsewhere")
-        both = {name: {"namespace": ["db"], "name": table} for name, table in (("source", "t"), ("destination", "v"))}
         match change:
             case "drop":
                 answer = await service.client.delete(T)
             case "rename":
-                answer = await service.client.post("/v1/wh/tables/rename", both)
+                answer = await service.client.post("/v1/wh/tables/rename", renaming("t", "v"))
             case "register":
                 answer = await service.client.post(f"{DB}/register", {"name": "r", "metadata-location": location})
             case _:

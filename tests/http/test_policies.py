@@ -8,6 +8,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.policies.policies import MAX_CONTENT_BYTES
 from tests.support.http_service import POLARIS_DB, HttpService
 from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import renaming
 
 POLICIES = f"{POLARIS_DB}/policies"
 APPLICABLE = "/polaris/v1/wh/applicable-policies"
@@ -250,11 +251,7 @@ class TestAttachments:
     async def test_they_go_with_what_is_renamed_dropped_and_restored(self, service: HttpService) -> None:
         client = service.client
         await service.policy("p", TABLE, of=COMPACTION)
-        to: JsonObject = {
-            "source": {"namespace": ["db"], "name": "t"},
-            "destination": {"namespace": ["db"], "name": "u"},
-        }
-        assert (await client.post("/v1/wh/tables/rename", to)).status == 204
+        assert (await client.post("/v1/wh/tables/rename", renaming("t", "u"))).status == 204
         await service.table("t")
 
         assert await applies(client, "?namespace=db&target-name=u") == [("p", False)]

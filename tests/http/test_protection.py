@@ -13,7 +13,7 @@ from arco_catalog.protocol.catalog import Settings
 from tests.http.test_notifications import left, notification
 from tests.support.http_service import POLARIS_DB, HttpService
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import schema, set_property
+from tools.support.request_bodies import renaming, schema, set_property
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"
@@ -31,10 +31,6 @@ async def guarded(service: HttpService) -> HttpService:
     for of in (T, V, EMPTY):
         assert (await service.client.post(f"{of}/governance", PROTECT)).status == 200
     return service
-
-
-def renaming(name: str, to: str) -> JsonObject:
-    return {"source": {"namespace": ["db"], "name": name}, "destination": {"namespace": ["db"], "name": to}}
 
 
 async def ended(service: HttpService, way: str) -> Answer:

@@ -11,7 +11,7 @@ from storage_backends import Found
 from tests.support.http_service import POLARIS_DB, HttpService
 from tests.support.realm_service import RealmApp, on_catalog, on_namespace, on_table, table_request
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import schema, set_property, view_request
+from tools.support.request_bodies import renaming, schema, set_property, view_request
 
 MODELS = f"{POLARIS_DB}/semantic-models"
 DB = "/v1/wh/namespaces/db"
@@ -98,8 +98,8 @@ async def test_a_name_means_one_thing(service: HttpService) -> None:
         await client.post(f"{DB}/tables", {"name": "m", "schema": schema("x")}),
         await client.post(f"{DB}/tables", {"name": "m", "schema": schema("x"), "stage-create": True}),
         await client.post(f"{DB}/views", view_request("m")),
-        await client.post("/v1/wh/tables/rename", renamed("t")),
-        await client.post("/v1/wh/views/rename", renamed("v")),
+        await client.post("/v1/wh/tables/rename", renaming("t", "m")),
+        await client.post("/v1/wh/views/rename", renaming("v", "m")),
     ]
 
     assert [(answer.status, answer.error_type) for answer in over] == [(409, "AlreadyExistsException")] * len(over)
@@ -111,10 +111,6 @@ async def test_a_name_means_one_thing(service: HttpService) -> None:
     ]
 
 
-def renamed(name: str, to: str = "m") -> JsonObject:
-    return {"source": {"namespace": ["db"], "name": name}, "destination": {"namespace": ["db"], "name": to}}
-
-
 async def test_other_routes_do_not_find_it(client: Client) -> None:
     await made(client)
     generic, target = f"{POLARIS_DB}/generic-tables/m", {"type": "table-like", "path": ["db", "m"]}
@@ -124,7 +120,7 @@ async def test_other_routes_do_not_find_it(client: Client) -> None:
         await client.get(f"{DB}/tables/m"),
         await client.post(f"{DB}/tables/m", set_property("a", "b")),
         await client.delete(f"{DB}/tables/m"),
-        await client.post("/v1/wh/tables/rename", renamed("m", "n")),
+        await client.post("/v1/wh/tables/rename", renaming("m", "n")),
     ]
     others = [
         await client.get(generic),

@@ -12,7 +12,7 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from tools.support.arco_server import WAREHOUSE, ArcoServer
-from tools.support.request_bodies import schema, set_property
+from tools.support.request_bodies import renaming, schema, set_property, transaction
 
 READERS = 4
 READS = int(os.environ.get("ARCO_CUT_READS", "20000"))
@@ -47,7 +47,7 @@ class Cuts:
         for name in NAMES[:3]:
             made = await self.post(0, "/namespaces/db/tables", {"name": name, "schema": schema("x")})
             assert made.status == 200, await made.text()
-        assert (await self.post(0, "/transactions/commit", transaction(0))).status == 204
+        assert (await self.post(0, "/transactions/commit", of_both(0))).status == 204
 
     @property
     def is_over(self) -> bool:
@@ -58,7 +58,7 @@ class Cuts:
         for number in count(1):
             if self.is_over:
                 return
-            answer = await self.post(number, "/transactions/commit", transaction(number))
+            answer = await self.post(number, "/transactions/commit", of_both(number))
             self.counted[f"transactions {answer.status}"] += 1
             await asyncio.sleep(PAUSE_S)
 
@@ -96,20 +96,9 @@ class Cuts:
         return f"{self._answers} answers of {len(self._seen)} instants, {dict(self.counted)}"
 
 
-def transaction(number: int) -> JsonObject:
+def of_both(number: int) -> JsonObject:
     """A transaction that sets one property of two tables."""
-    changes: list[JsonObject] = [
-        {"identifier": {"namespace": ["db"], "name": name}, **set_property("number", str(number))} for name in "ab"
-    ]
-    return {"table-changes": [*changes]}
-
-
-def renaming(source: str, destination: str) -> JsonObject:
-    """A request that renames a table."""
-    return {
-        "source": {"namespace": ["db"], "name": source},
-        "destination": {"namespace": ["db"], "name": destination},
-    }
+    return transaction(set_property("number", str(number)), "a", "b")
 
 
 @pytest.mark.parametrize("wanted", [500, pytest.param(READS, marks=pytest.mark.slow)])

@@ -20,6 +20,20 @@ def set_property(name: str, value: str) -> JsonObject:
     return {"requirements": [], "updates": [{"action": "set-properties", "updates": {name: value}}]}
 
 
+def transaction(commit: JsonObject, *names: str) -> JsonObject:
+    """A CommitTransactionRequest that makes the same commit to tables of the namespace `db`."""
+    changes: list[JsonValue] = [{"identifier": {"namespace": ["db"], "name": name}, **commit} for name in names]
+    return {"table-changes": changes}
+
+
+def renaming(source: str, destination: str) -> JsonObject:
+    """A RenameTableRequest for two names in the namespace `db`."""
+    return {
+        "source": {"namespace": ["db"], "name": source},
+        "destination": {"namespace": ["db"], "name": destination},
+    }
+
+
 def append_snapshot(number: int, timestamp_ms: int, manifest_list: str) -> JsonObject:
     """A commit that adds a snapshot with this manifest list, and makes it the newest of main."""
     snapshot: JsonObject = {

@@ -2,7 +2,6 @@
 same files, and Spark reads the rows of each snapshot that is kept as before."""
 
 import json
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,10 +52,8 @@ class SparkTable:
         """Lets the catalog have other metadata for the table."""
         file = Path(metadata["location"].removeprefix("file://")) / "metadata" / "60000-a.metadata.json"
         file.write_text(json.dumps(metadata))
-        body = json.dumps({"name": self.name, "metadata-location": f"file://{file}", "overwrite": True}).encode()
-        url = f"{self.lake.server.uri}/v1/{WAREHOUSE}/namespaces/{NAMESPACE}/register"
-        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-        urllib.request.urlopen(request, timeout=60).close()
+        body = {"name": self.name, "metadata-location": f"file://{file}", "overwrite": True}
+        self.lake.post(f"namespaces/{NAMESPACE}/register", body)
 
 
 def root(lake: Lake) -> Path:
