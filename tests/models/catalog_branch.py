@@ -9,7 +9,9 @@ and the pointers in one step, and swap a pointer in another, or end without a sw
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+from tests.models.tuples import with_item
 
 NONE, ANNOUNCED, ALIVE, CLOSING, GONE = "none", "announced", "alive", "closing", "gone"
 APPEND, REMOVE, BRANCH_APPEND, PROMOTE = "append", "remove", "append to the branch", "promote"
@@ -150,7 +152,7 @@ class CatalogBranch:
             if request is None and state.left[place]:
                 yield self._begin(state, place)
             elif request is not None:
-                ended = state._replace(requests=_with(state.requests, place, None))
+                ended = state._replace(requests=with_item(state.requests, place, None))
                 yield ended
                 yield from self._swap(ended, kind, request)
         yield from self._live(state)
@@ -160,8 +162,8 @@ class CatalogBranch:
 
     def _begin(self, state: State, place: int) -> State:
         request = Request(state.head, state.main, state.branch)
-        requests = _with(state.requests, place, request)
-        return state._replace(requests=requests, left=_with(state.left, place, state.left[place] - 1))
+        requests = with_item(state.requests, place, request)
+        return state._replace(requests=requests, left=with_item(state.left, place, state.left[place] - 1))
 
     def _swap(self, state: State, kind: str, request: Request) -> Iterator[State]:
         head = request.head
@@ -252,10 +254,3 @@ class CatalogBranch:
     def _is_in_main(self, file: File) -> bool:
         kind, number = file
         return kind == METADATA or number < OF_BRANCH or not self.rules.has_own_location
-
-
-T = TypeVar("T")
-
-
-def _with(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
-    return (*values[:place], value, *values[place + 1 :])

@@ -11,7 +11,9 @@ collected once nothing needs it. Each read of an object is one step, in any orde
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+from tests.models.tuples import with_item
 
 PENDING, COMMITTED, ABORTED, GONE = "pending", "committed", "aborted", "gone"
 UNREAD = ""
@@ -147,9 +149,11 @@ class ConsistentCut:
                 yield self._moved(state, entry.entity, value)._replace(commits=state.commits - 1)
             for free in range(len(head)) if state.renames else ():
                 if head[free] is None:
-                    yield state._replace(head=_with(_with(head, name, None), free, entry), renames=state.renames - 1)
+                    yield state._replace(
+                        head=with_item(with_item(head, name, None), free, entry), renames=state.renames - 1
+                    )
             if state.drops:
-                yield state._replace(head=_with(head, name, None), drops=state.drops - 1)
+                yield state._replace(head=with_item(head, name, None), drops=state.drops - 1)
 
     def _transactions(self, state: State) -> Iterator[State]:
         for number, decision in enumerate(state.decisions):
@@ -175,9 +179,9 @@ class ConsistentCut:
             if state.pointers[entity].transaction is None:
                 old = state.pointers[entity]
                 intent = Pointer(old.version + 1, old.value, number, old.value + 10)
-                yield state._replace(pointers=_with(state.pointers, entity, intent))
+                yield state._replace(pointers=with_item(state.pointers, entity, intent))
         if self.scenario.creates and state.head[2] is None:
-            yield state._replace(head=_with(state.head, 2, Entry(2, number)))
+            yield state._replace(head=with_item(state.head, 2, Entry(2, number)))
 
     def _settle(self, state: State, number: int) -> Iterator[State]:
         for entity, pointer in enumerate(state.pointers):
@@ -186,14 +190,14 @@ class ConsistentCut:
         for name, entry in enumerate(state.head):
             if entry is not None and entry.transaction == number:
                 settled = Entry(entry.entity) if state.decisions[number] == COMMITTED else None
-                yield state._replace(head=_with(state.head, name, settled))
+                yield state._replace(head=with_item(state.head, name, settled))
 
     def _decided(self, state: State, number: int, decision: str) -> State:
-        return state._replace(decisions=_with(state.decisions, number, decision))
+        return state._replace(decisions=with_item(state.decisions, number, decision))
 
     def _moved(self, state: State, entity: int, value: int) -> State:
         pointer = Pointer(state.pointers[entity].version + 1, value)
-        return state._replace(pointers=_with(state.pointers, entity, pointer))
+        return state._replace(pointers=with_item(state.pointers, entity, pointer))
 
     def _is_undecided(self, state: State, entity: int) -> bool:
         transaction = state.pointers[entity].transaction
@@ -239,7 +243,7 @@ class ConsistentCut:
         entries = [entry for entry in reader.head[: self.scenario.names] if entry is not None]
         lacking = {entry.entity for entry in entries if now.pointers[entry.entity] is None}
         for entity in lacking:
-            pointers = _with(now.pointers, entity, state.pointers[entity])
+            pointers = with_item(now.pointers, entity, state.pointers[entity])
             yield state._replace(reader=reader._replace(now=now._replace(pointers=pointers)))
         if lacking:
             return
@@ -251,7 +255,7 @@ class ConsistentCut:
                 known = reader.before.decisions[number]
                 cached = not self.rules.reads_decisions_again and known != UNREAD
                 read = known if cached else _outcome(state.decisions[number])
-                decisions = _with(now.decisions, number, read)
+                decisions = with_item(now.decisions, number, read)
                 yield state._replace(reader=reader._replace(now=now._replace(decisions=decisions)))
 
     def _compared(self, state: State) -> State:
@@ -306,10 +310,3 @@ class ConsistentCut:
 def _outcome(decision: str) -> str:
     """What a reader learns from a decision: an undecided transaction is as one that was aborted."""
     return decision if decision in (COMMITTED, GONE) else ABORTED
-
-
-T = TypeVar("T")
-
-
-def _with(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
-    return (*values[:place], value, *values[place + 1 :])

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tests.models.tuples import with_item
+
 PENDING, COMMITTED, ABORTED, NONE = "pending", "committed", "aborted", ""
 CREATE, DROP, OTHER = "create", "drop", "other"
 TABLES = (0, 1)
@@ -185,13 +187,13 @@ class EventFeed:
             yield state._replace(flying=left)
         for place, sequencer in enumerate(state.sequencers):
             for each, after in self._sequence(state, sequencer):
-                yield each._replace(sequencers=_with(each.sequencers, place, after))
+                yield each._replace(sequencers=with_item(each.sequencers, place, after))
             if state.kills and sequencer.step != "idle":
                 flying = state.flying
                 if sequencer.step == "create":
                     flying = (*flying, (self._cursor(sequencer).segments, sequencer.plan))
                 killed = Sequencer(runs=sequencer.runs)
-                sequencers = _with(state.sequencers, place, killed)
+                sequencers = with_item(state.sequencers, place, killed)
                 yield state._replace(sequencers=sequencers, flying=flying, kills=state.kills - 1)
 
     # Writers
@@ -204,12 +206,12 @@ class EventFeed:
                 continue
             file = self._current(state, table) + 1
             for ms in self.scenario.clocks:
-                pointers = _with(state.pointers, table, Pointer(pointer.version + 1, file))
+                pointers = with_item(state.pointers, table, Pointer(pointer.version + 1, file))
                 yield self._written(state, table, file, ms)._replace(pointers=pointers, commits=state.commits - 1)
         for written in state.unwritten:
             yield state._replace(receipts=state.receipts | {written}, unwritten=state.unwritten - {written})
         if self.scenario.creates and state.pointers[1] is None:
-            yield state._replace(pointers=_with(state.pointers, 1, Pointer(1, 0)))
+            yield state._replace(pointers=with_item(state.pointers, 1, Pointer(1, 0)))
         if state.pointers[1] is not None and CREATE not in state.operations:
             yield self._written(state, 1, 0, 1)._replace(operations=(*state.operations, CREATE))
         if self.scenario.drops and DROP not in state.operations:
@@ -228,13 +230,13 @@ class EventFeed:
         if state.decision == PENDING:
             if not pointer.has_intent and DROP not in state.operations:
                 intent = Pointer(pointer.version + 1, pointer.file, True)
-                yield state._replace(pointers=_with(state.pointers, 0, intent))
+                yield state._replace(pointers=with_item(state.pointers, 0, intent))
             if pointer.has_intent:
                 yield self._written(state, 0, pointer.file + 1, 1)._replace(decision=COMMITTED)
                 yield state._replace(decision=ABORTED)
         elif pointer.has_intent:
             settled = Pointer(pointer.version + 1, self._current(state, 0))
-            yield state._replace(pointers=_with(state.pointers, 0, settled))
+            yield state._replace(pointers=with_item(state.pointers, 0, settled))
 
     # Sequencers
 
@@ -318,7 +320,7 @@ class EventFeed:
             if kind == "operation":
                 operations = place + 1
             else:
-                files = _with(files, place, file)
+                files = with_item(files, place, file)
         return Cursor(cursor.segments + 1, operations, files, cursor.versions)
 
     def _plan(self, state: State, sequencer: Sequencer) -> tuple[Record, ...]:
@@ -357,7 +359,3 @@ class EventFeed:
         since = max(times, default=0) if not self.rules.follows_chains else -1
         found = [(ms, file) for ms, file in receipts if ("commit", table, file) not in entered and ms > since]
         return [("commit", table, file) for _, file in found]
-
-
-def _with(values: tuple, place: int, value: object) -> tuple:  # type: ignore[type-arg]
-    return (*values[:place], value, *values[place + 1 :])
