@@ -72,6 +72,8 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 only_listed = extra=$$(cd $(@D) && find . -name '*.jar' | cut -c3- | grep -vxFf <(awk '{ print $$2 }' $(CURDIR)/$(1)) || true); \
 	  if [ -n "$$extra" ]; then echo "$(@D) holds jars that $(1) does not list: $$extra" >&2; exit 1; fi
 
+JAVAC = "$$($(BIN)/python -c 'from tools.demo.java import java_home; print(java_home())')"/bin/javac --release 17
+
 # Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
 
 .venv/.bootstrap: requirements/bootstrap.txt
@@ -156,8 +158,7 @@ only_listed = extra=$$(cd $(@D) && find . -name '*.jar' | cut -c3- | grep -vxFf 
 	@$(call only_listed,tools/trinoserver/$*.sha256)
 	@mkdir -p $(@D)/plugin/iceberg/services/META-INF/services
 	echo io.trino.plugin.iceberg.IcebergPlugin > $(@D)/plugin/iceberg/services/META-INF/services/io.trino.spi.Plugin
-	"$$($(BIN)/python -c 'from tools.demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
-	  -d $(@D)/classes tools/trinoserver/TrinoServer.java
+	$(JAVAC) -d $(@D)/classes tools/trinoserver/TrinoServer.java
 	@touch $@
 
 # Keycloak, an identity provider, with the build step that it would repeat at each start, for a database in memory.
@@ -258,6 +259,5 @@ $(CONSOLE): console/node_modules/.complete $(wildcard console/build.mjs console/
 	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/referenceserver/jars.sha256
 	@$(call only_listed,tools/referenceserver/jars.sha256)
-	"$$($(BIN)/python -c 'from tools.demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
-	  -cp '$(@D)/*' -d $(@D)/classes tools/referenceserver/ReferenceServer.java
+	$(JAVAC) -cp '$(@D)/*' -d $(@D)/classes tools/referenceserver/ReferenceServer.java
 	@touch $@
