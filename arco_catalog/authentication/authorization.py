@@ -39,8 +39,8 @@ def is_off(environment: Mapping[str, str]) -> bool:
 
 
 def load_policy(environment: Mapping[str, str], runtime: Runtime) -> "tuple[PolicyAgent, WireSend] | tuple[None, None]":
-    """Makes the policy that variables name, and what sends its questions, as `load_policy_agent` does, with its errors.
-    None for both if they name no policy."""
+    """Makes the policy that the environment's variables name, and the sender of its questions; None for both if they
+    name no policy. Raises as `load_policy_agent` does."""
     if not any(environment.get(variable.name) for variable in (OPA_URL, OPA_BATCH_URL)):
         return None, None
     from arco_catalog.authentication.opa import load_policy_agent

@@ -118,7 +118,7 @@ class Secrets:
         return await asyncio.shield(working)
 
     def _end(self, working: "asyncio.Future[bytes]") -> None:
-        """Counts one scrypt digest less as under way, and retrieves the error of a failed one."""
+        """Counts a scrypt digest as no longer under way, and retrieves the error of a failed one."""
         self._under_way -= 1
         if not working.cancelled():
             working.exception()  # retrieved, since a cancelled caller does not

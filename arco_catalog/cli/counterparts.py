@@ -189,7 +189,7 @@ def differences(there: RealmObject, here: RealmObject) -> Iterator[str]:
 
 
 def unequal_names(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Sequence[str]:
-    """Returns the names of properties or fields that have not the same value in both, sorted."""
+    """Returns the names of properties or fields whose values differ, sorted."""
     return sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
 
 

@@ -56,8 +56,8 @@ def _tokens(text: str) -> Sequence[Token]:
 
 
 class _Parser:
-    """Parses the tokens of a condition. Methods take the tokens that they read; those that read a part return it as a
-    filter or value in Iceberg's JSON form, and raise `CliError` for other tokens."""
+    """Parses the tokens of a condition. Methods consume the tokens that they read; those that read a part return it
+    as a filter or value in Iceberg's JSON form, and raise `CliError` for other tokens."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens

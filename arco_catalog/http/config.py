@@ -73,8 +73,8 @@ def _endpoints(routes: Iterable[Endpoint]) -> Iterator[str]:
 
 
 def _defaults(scan_planning: str | None) -> JsonObject:
-    """Returns the properties that clients may replace by their own: the mode of scan planning, if it is not None. That
-    is a default, since it controls nothing: a client that reads files can plan their scans."""
+    """Returns the properties that clients may replace by their own: the mode of scan planning, if it is not None.
+    Clients may choose another mode, because one that can read files can also plan scans of them."""
     return {} if scan_planning is None else {SCAN_PLANNING_MODE: scan_planning}
 
 

@@ -27,7 +27,7 @@ def table_etag(
     grants: tuple[str, ...] = (),
     labels: str = "",
 ) -> str:
-    """Returns the ETag of a response with a table's state. It is another one for another response: it is a hash of
+    """Returns the ETag of a response with a table's state. Different responses have different ETags: it is a hash of
     the metadata location, the `snapshots` parameter, the way of `delegation`, the caller's `grants`
     (docs/design/README.md#what-was-rejected), and the digest of the `labels`."""
     parts: list[JsonValue] = [_WIRE_FORMAT, metadata_location, snapshots, delegation, [*sorted(grants)]]

@@ -43,8 +43,8 @@ def is_unmoved(entry: RelationEntry | None, before: Observation, now: Observatio
 
 
 def _is_same_outcome(transaction: str, before: Observation, now: Observation) -> bool:
-    """Whether both collections read the same decision. An undecided transaction is as an abort. A decision
-    that was gone in both, while the intent was still there when it was read again, was an abort
+    """Whether both collections read the same decision. An undecided transaction counts as aborted, and so
+    does one whose decision was gone in both, while its intent was still there when it was read again
     (docs/design/transaction.md#rule-7)."""
     read = transaction in before.outcomes and transaction in now.outcomes
     return read and before.outcomes[transaction] == now.outcomes[transaction]

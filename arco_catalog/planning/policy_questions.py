@@ -53,7 +53,7 @@ class Question:
     """Whether an actor may do `action`, the name of a privilege or `SYSTEM_ACCESS`, on a securable of the type `type`:
     the realm (`ROOT`) without a catalog, a catalog, or an object in one. Of a dropped table, which has no name any
     more, `name` is its id, and it `is_dropped`. Where the type is that of the object which has the name, `if_absent` is
-    the same for a name without an object: a refused caller gets the answer to that."""
+    the same question for a name without an object, and a refused caller gets the answer for that one."""
 
     action: str
     type: str

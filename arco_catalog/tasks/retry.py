@@ -10,7 +10,7 @@ from storage_backends.lazy_dataclass import dataclass
 LEASE = "delegation.task.lease.lost-timeout-duration"
 POLICIES = "delegation.retry."
 NO_LIMIT = 1 << 31
-"""So many attempts are never made."""
+"""The `max_attempts` of tasks that are retried until they succeed."""
 DEFAULT = "default"
 
 Number = TypeVar("Number", int, float)

@@ -1,4 +1,4 @@
-"""The error for credentials that a cloud denies or that the catalog has not, and the function that waits for the
+"""The error for credentials that a cloud denies or that the catalog does not have, and the function that waits for the
 catalog's own credentials."""
 
 from collections.abc import Awaitable

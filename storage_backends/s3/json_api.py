@@ -17,7 +17,7 @@ from storage_backends.wire.fetch import fetch
 from storage_backends.wire.http1 import Response
 
 CONTENT = ("InvalidMessageContents", "InvalidParameter", "ParameterValueInvalid")
-"""How codes begin by which AWS's services deny a request because of its content."""
+"""Prefixes of the error codes with which AWS's services reject the content of a request."""
 _TRANSIENT = ("Throttling", "InternalS", "InternalFailure", "ServiceUnavailable", "RequestLimitExceeded")
 
 

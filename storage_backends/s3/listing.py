@@ -24,7 +24,7 @@ _EMPTY_PAGE = (
 def read_listing(body: bytes) -> ListedPage:
     """Parses a page of a listing. Raises ValueError unless it is complete, so that no error is taken for an empty
     listing."""
-    if re.fullmatch(_EMPTY_PAGE, body):  # the first request to many a function lists nothing: no parser for that
+    if re.fullmatch(_EMPTY_PAGE, body):  # often the first request of a function: an XML parser is slow to import
         return ListedPage((), None)
     root = parse_xml(body, "the listing", "ListBucketResult")
     texts = {"EncodingType": "", "IsTruncated": "", "NextContinuationToken": ""}

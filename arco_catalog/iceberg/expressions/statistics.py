@@ -61,7 +61,7 @@ def _negative_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -
 
 def null_test(column: Column) -> StatisticsTest:
     """Returns the test whether the column may be null in a row. A row in which a struct around it is null may be
-    counted nowhere: then the column has not as many values as the file has rows."""
+    counted nowhere: then the column's count of values is not that of the file's rows."""
     column_id = column.id
 
     def may_be_null(statistics: FileStatistics) -> bool:
