@@ -80,6 +80,11 @@ class ManifestFile(NamedTuple):
         """How many files of the manifest are not deleted, by the counts of its writer."""
         return self.added_files_count + self.existing_files_count
 
+    @property
+    def entries_count(self) -> int:
+        """How many entries the manifest has, also of deleted files, by the counts of its writer."""
+        return self.added_files_count + self.existing_files_count + self.deleted_files_count
+
     @classmethod
     def parse(cls, record: AvroRecord) -> "ManifestFile":
         """Reads an entry of a manifest list as it was decoded. A missing `content`, `sequence_number` or

@@ -277,10 +277,10 @@ def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile
             runs.append([])
             files = 0
         runs[-1].append(manifest)
-        files += _count_entries([manifest])
+        files += manifest.entries_count
     return runs
 
 
 def _count_entries(manifests: Sequence[ManifestFile]) -> int:
     """Returns the number of entries in these manifests, also of deleted files, by the manifest list."""
-    return sum(manifest.live_files_count + manifest.deleted_files_count for manifest in manifests)
+    return sum(manifest.entries_count for manifest in manifests)

@@ -211,7 +211,7 @@ def _max_entries(manifest: ManifestFile) -> int:
     """Returns how many entries a delete manifest may have: some more than by the counts in the manifest list. Plans
     read no more delete manifests than they have time for, by these counts, so a false one may not lead to much more
     work."""
-    return min(MAX_FILE_RECORDS, SPARE_ENTRIES + 2 * (manifest.live_files_count + manifest.deleted_files_count))
+    return min(MAX_FILE_RECORDS, SPARE_ENTRIES + 2 * manifest.entries_count)
 
 
 def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:

@@ -103,4 +103,4 @@ class ScanManifests:
 
 def _entries(manifest: ManifestFile) -> int:
     """Returns how many entries a manifest has, by its writer's counts, and no more than are read of one."""
-    return min(MAX_FILE_RECORDS, manifest.live_files_count + manifest.deleted_files_count)
+    return min(MAX_FILE_RECORDS, manifest.entries_count)
