@@ -12,7 +12,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 from typing import Final
 
-from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.content_files import ContentFile, FileBatch
 from arco_catalog.iceberg.delete_index import DeleteIndex
 from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
@@ -212,9 +212,9 @@ class DeleteFiles:
                 for blocks in batches(group, BLOCKS_AT_ONCE):
                     self._session.check_deadline()
                     size = ROW_WORK * sum(len(block.rows) for block in blocks)
-                    files = await self._source.work.run(size, partial(_rows_of, body, group[0].start, blocks))
-                    await self._memory.add(files)
-                    found += files
+                    batch = await self._source.work.run(size, partial(_rows_of, body, group[0].start, blocks))
+                    await self._memory.add(batch)
+                    found += batch.files
         return found
 
     def _selection_of_all(self, manifest: ManifestFile) -> EntrySelection:
@@ -244,7 +244,7 @@ class DeleteFiles:
         found = self._new_list()
         async with aclosing(self._source.entries(manifest, selection)) as read:
             async for batch in read:
-                await self._memory.add(batch.files)
+                await self._memory.add(batch)
                 found += batch.files
         return found
 
@@ -257,13 +257,13 @@ class _Part:
     stored: StoredPart
 
 
-def _rows_of(body: bytes, start: int, blocks: Sequence[BlockRows]) -> Sequence[ContentFile]:
+def _rows_of(body: bytes, start: int, blocks: Sequence[BlockRows]) -> FileBatch:
     """Returns the delete files in rows of some blocks, of which the bytes from `start` are given."""
     found: list[ContentFile] = []
     for block in blocks:
         first = block.start - start
         found += read_rows(body[first : first + block.size], block.rows)
-    return found
+    return FileBatch.of(found)
 
 
 def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:

@@ -6,10 +6,9 @@ each other with half of what they need.
 """
 
 import asyncio
-from collections.abc import Iterable
 from typing import Final
 
-from arco_catalog.iceberg.content_files import ContentFile
+from arco_catalog.iceberg.content_files import FileBatch
 from arco_catalog.iceberg.delete_index import MAX_COMPARED
 from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.operations.scans.listed_manifests import ADVICE
@@ -40,10 +39,10 @@ class DeletesMemory:
         self._turn = asyncio.Lock()
         self._used = self._reserved = 0
 
-    async def add(self, files: Iterable[ContentFile]) -> None:
+    async def add(self, batch: FileBatch) -> None:
         """Counts delete files that were decoded, after waiting for memory if necessary. Raises `Unsupported` if the
         plan holds too many, and `OutOfMemory`."""
-        self._used += sum(map(_memory_of, files))
+        self._used += _memory_of(batch)
         if self._used > MAX_BYTES:
             raise Unsupported(
                 "The delete files of this table are too many, or have too many statistics: compact them "
@@ -73,6 +72,7 @@ class DeletesMemory:
         self._hold.close()
 
 
-def _memory_of(file: ContentFile) -> int:
-    """Returns the bytes of memory of a decoded delete file."""
-    return file.memory + COMPARED_BYTES * min(MAX_COMPARED, len(file.equality_ids or ()))
+def _memory_of(batch: FileBatch) -> int:
+    """Returns the bytes of memory of decoded delete files, with those that an index of them will take."""
+    compared = sum(min(MAX_COMPARED, len(file.equality_ids or ())) for file in batch.files)
+    return batch.memory + COMPARED_BYTES * compared

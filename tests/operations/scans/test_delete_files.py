@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics
+from arco_catalog.iceberg.content_files import ContentFile, FileBatch, FileContent, FileStatistics
 from arco_catalog.iceberg.delete_index import DeleteIndex
 from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
@@ -292,8 +292,8 @@ async def test_the_delete_files_of_all_plans_of_a_process_have_one_memory(
     used: list[int] = []
     add = DeletesMemory.add
 
-    async def observed(self: DeletesMemory, files: Sequence[ContentFile]) -> None:
-        await add(self, files)
+    async def observed(self: DeletesMemory, batch: FileBatch) -> None:
+        await add(self, batch)
         used.append(deletes_memory().used)
 
     monkeypatch.setattr(DeletesMemory, "add", observed)
