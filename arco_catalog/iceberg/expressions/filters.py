@@ -109,6 +109,10 @@ class ScanFilter:
             found = self._filters[spec_id] = SpecFilter(self._bound, self._tested, fields, self._file_test)
         return found
 
+    def types_of(self, spec_id: int) -> Sequence[str]:
+        """Returns the types of the partition fields of the spec with this id. Raises as `for_spec` does."""
+        return self.for_spec(spec_id).partition_types
+
 
 def _file_test(bound: BoundFilter, *, is_filtered: bool) -> Callable[[FileStatistics], bool]:
     """Returns the test of files. Unless `is_filtered`, all files match, also empty ones. A number of rows below 0

@@ -92,7 +92,7 @@ class ManifestSource:
 
     async def _listed(self, location: str) -> Sequence[ManifestFile]:
         """Returns the manifests in a manifest list, from the cache of this process or else from the store. Raises as
-        `_check_place` and `_read_list` do."""
+        `_check_place` and `read_list` do."""
         self._check_place(location)
         cache = self._session.catalog.caches.manifests
         known = cache.get(location)

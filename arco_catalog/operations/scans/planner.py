@@ -98,7 +98,7 @@ class Planner:
             self._memory.close()
             if self._deletes is not None:
                 self._deletes.close()
-                self._deletes = None  # it refers to this object, and large cycles may not be collected for a while
+                self._deletes = None  # frees the index, whose memory is given back
 
     async def _plan(self, part: Range) -> PartPlan:
         """Plans a part of the scan: reads its manifests, or only divides it if it is too large for one response. Of a
@@ -130,7 +130,7 @@ class Planner:
 
     def _answer(self) -> TaskAnswer:
         """Returns a result without files."""
-        return TaskAnswer(self._stats, self._types_of)
+        return TaskAnswer(self._stats, self._filter.types_of)
 
     @property
     def _part_weight(self) -> int:
@@ -149,14 +149,13 @@ class Planner:
         rows."""
         answer, read = self._answer(), 0
         deletes = await self._delete_files() if pieces and not self._manifests.is_incremental else None
-        memory = self._memory
         index: DeleteIndex | None = None
         for group in batches(pieces, AT_ONCE if deletes is None else deletes.manifests_at_once):
             found: list[_MatchingFiles] = []
-            memory.clear()
+            self._memory.clear()
             for batch in batches(group, AT_ONCE):
-                if not memory.is_full:
-                    found += await gather(*(self._read(each, part, memory, each is group[0]) for each in batch))
+                if not self._memory.is_full:
+                    found += await gather(*(self._read(each, part, each is group[0]) for each in batch))
             read += len(found)
             if deletes is not None:
                 index = None  # which frees the one before
@@ -179,7 +178,7 @@ class Planner:
         behind = within(pieces, left)
         return split(behind, left, min(self._part_weight, max(1, weight_of(pieces) - weight_of(behind))))
 
-    async def _read(self, piece: Piece, part: Range, memory: FilesMemory, is_first: bool) -> _MatchingFiles:
+    async def _read(self, piece: Piece, part: Range, is_first: bool) -> _MatchingFiles:
         """Reads the files of a manifest, in a part of the scan, that may have matching rows, up to a bound. Of the
         first manifest of some that are read together, these are more than none."""
         manifest, place = self._manifests.of(piece), (piece.list, piece.manifest)
@@ -201,9 +200,9 @@ class Planner:
                 matching = self._added(batch) if self._manifests.is_incremental else batch
                 files += matching.files
                 size += matching.memory
-                await memory.add(matching.memory, is_first=is_first)
+                await self._memory.add(matching.memory, is_first=is_first)
                 # A plan task with the only file of the first manifest would never end: it is this part again.
-                is_full = len(files) > 1 and size > files_memory.MAX_FILES_BYTES if is_first else memory.is_full
+                is_full = len(files) > 1 and size > files_memory.MAX_FILES_BYTES if is_first else self._memory.is_full
                 if len(files) > 2 * PART_WEIGHT or (files and is_full):
                     return _MatchingFiles(files[:-1], Position(*place, files[-1].position))
                 if is_full:
@@ -246,10 +245,6 @@ class Planner:
             self._deletes = self._find_deletes(await self._manifests.deletes())
             await self._deletes.open()
         return self._deletes
-
-    def _types_of(self, spec_id: int) -> Sequence[str]:
-        """Returns the types of the partition fields of a spec."""
-        return self._filter.for_spec(spec_id).partition_types
 
 
 def _by_lists(part: Range, lists: range) -> Sequence[Range]:

@@ -40,9 +40,6 @@ def deletes_of_scan(
     a manifest may have files for the scan."""
     live = [each for each in manifests if each.content != DATA and each.live_files_count > 0]
 
-    def types_of(spec_id: int) -> Sequence[str]:
-        return of_scan.for_spec(spec_id).partition_types
-
     def selection_of(manifest: ManifestFile) -> EntrySelection:
         of_spec = of_scan.for_spec(manifest.partition_spec_id)
         spec = table.specs[manifest.partition_spec_id]
@@ -55,7 +52,7 @@ def deletes_of_scan(
         _columns_of(table) if live else {},
         dropped_columns(table.schemas) if live else frozenset(),
         selection_of,
-        types_of,
+        of_scan.types_of,
         lambda file: of_scan.for_spec(file.spec_id).file_may_match(file.statistics),
     )
 
