@@ -123,7 +123,7 @@ def read_header(part: bytes) -> PartHeader:
     except MalformedJson as error:
         raise InvalidPart("the header of a part of an index of deletes is not JSON") from error
     match header:
-        case {"version": 3, "columns": list(columns), "blocks": list(blocks)}:
+        case {"version": version, "columns": list(columns), "blocks": list(blocks)} if version == VERSION:
             ids = frozenset(column for column in columns if isinstance(column, int))
             return PartHeader(ids, [*map(_block, blocks)], len(line) + 1)
         case _:

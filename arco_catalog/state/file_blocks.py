@@ -40,8 +40,8 @@ _MARSHAL: Final = 2
 """The version of the format of `marshal` that is read fastest. No bytes leave the process."""
 _CONTENTS: Final = tuple(FileContent)
 _STATUSES: Final = tuple(EntryStatus)
-_CONTENT, _PARTITION, _STATISTICS, _STATUS, _COLUMN_SIZES = map(
-    ContentFile._fields.index, ("content", "partition", "statistics", "status", "column_sizes")
+_CONTENT, _PARTITION, _STATISTICS, _STATUS, _COLUMN_SIZES, _WRITTEN = map(
+    ContentFile._fields.index, ("content", "partition", "statistics", "status", "column_sizes", "written")
 )
 _NO_FILES: Final = FileBatch((), 0)
 
@@ -123,11 +123,10 @@ class FileBlock:
 
 def _row(file: ContentFile, partition_types: Sequence[str]) -> list[object]:
     """Returns the fields of a file as `marshal` takes them, without those that are packed apart, and with its JSON."""
-    written = dumps(file_json(file, partition_types))
-    packed = file._replace(partition=(), statistics=FileStatistics(0), column_sizes=None, written=written)
-    row: list[object] = [*packed]
+    row: list[object] = [*file]
     row[_CONTENT], row[_STATUS] = int(file.content), int(file.status)
-    row[_PARTITION] = row[_STATISTICS] = None
+    row[_PARTITION] = row[_STATISTICS] = row[_COLUMN_SIZES] = None
+    row[_WRITTEN] = dumps(file_json(file, partition_types))
     return row
 
 
