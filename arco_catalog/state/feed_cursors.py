@@ -84,12 +84,16 @@ class CursorShard:
         return FIRST_NUMBER if self.up_to is None else self.up_to.next
 
     @property
+    def first(self) -> int:
+        """The number of the first record of the last segment that the cursors include; `FIRST_NUMBER` before that."""
+        return FIRST_NUMBER if self.up_to is None else self.up_to.first
+
+    @property
     def body(self) -> bytes:
         """The bytes by which the shard is stored."""
-        first = FIRST_NUMBER if self.up_to is None else self.up_to.first
         document: JsonObject = {
             "version": 1,
-            "up_to": {"first": first, "next": self.next},
+            "up_to": {"first": self.first, "next": self.next},
             "cursors": {entity: _to_json(cursor) for entity, cursor in self.by_entity.items()},
         }
         return dumps(document, sort_keys=True)
@@ -127,14 +131,9 @@ class FeedCursors:
         self.shards[shard_of(entity)].set(entity, cursor)
 
     @property
-    def next(self) -> int:
-        """The number of the first record that some shard does not include."""
-        return min(shard.next for shard in self.shards)
-
-    @property
     def first(self) -> int:
         """The number of the first record of the last segment that all shards include."""
-        return min(FIRST_NUMBER if shard.up_to is None else shard.up_to.first for shard in self.shards)
+        return min(shard.first for shard in self.shards)
 
     def add(self, segment: FeedSegment) -> None:
         """Takes in the records of a segment, except where a shard includes it already."""

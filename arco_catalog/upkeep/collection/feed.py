@@ -2,7 +2,7 @@
 
 from arco_catalog.planning.collection import Kind, is_older
 from arco_catalog.state.feed import FIRST_NUMBER
-from arco_catalog.state.feed_cursors import SHARDS, read_shard
+from arco_catalog.state.feed_cursors import SHARDS, FeedCursors, read_shard
 from arco_catalog.state.feed_floor import raise_feed_floor
 from arco_catalog.upkeep.collection.run import Run
 from storage_backends import Listed
@@ -36,4 +36,4 @@ async def collect_feed(run: Run) -> None:
 async def _included(run: Run) -> int:
     """Returns the number of the first record of the last segment that all stored cursors include."""
     shards = await run.each(range(SHARDS), lambda number: read_shard(run.session.state, number))
-    return min(FIRST_NUMBER if shard.up_to is None else shard.up_to.first for shard in shards)
+    return FeedCursors([*shards]).first
