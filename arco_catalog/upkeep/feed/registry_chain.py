@@ -10,6 +10,7 @@ from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.planning.feed import operation_record, position_after, registry_record
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.protocol.past_heads import next_list
 from arco_catalog.state.commit_record import CommitRecord
 from arco_catalog.state.feed import FeedRecord, RegistryPosition
 from arco_catalog.state.fields import objects
@@ -43,7 +44,7 @@ def position_of(head: RegistryState) -> RegistryPosition:
 async def new_operations(session: Session, head: RegistryState, position: RegistryPosition, tail: int) -> NewOperations:
     """Returns the operations after a position of the feed up to HEAD, the oldest ones if there are many. `tail` is the
     number of the first record of the last segment. Where HEAD's chain does not lead to the position, the first record
-    is about that. Raises `StoreError`, and `InternalError` for a corrupt segment of the feed."""
+    is about that. Raises `StoreError`, and `InternalError` for a corrupt segment or floor."""
     if position.is_at(position_of(head)):
         return NewOperations([], True)
     chain = await _read_chain(session, head, position.sequence)
@@ -119,17 +120,18 @@ async def _read_chain(session: Session, head: RegistryState, since: int) -> _Cha
     `MAX_COMMITS` commits it has the oldest."""
     ids: OrderedDict[int, str | None] = OrderedDict()
     listing: CommitRecord | None = head
-    while listing is not None and listing.id is not None:
-        for place, name in enumerate(listing.listed_from(listing.sequence)):
-            if listing.sequence - place >= since:
-                ids[listing.sequence - place] = name
+    end = head.sequence
+    while listing is not None:
+        for name in listing.listed_from(end):
+            ids[end] = name
+            end -= 1
         while len(ids) > MAX_COMMITS:
             ids.popitem(last=False)
-        if listing.before is None or listing.before_sequence < since:
+        if listing.before is None:
+            ids[0] = None
+        if listing.before is None or end < since:
             break
-        listing = await _commit(session, head, listing.before)
-    if since == 0 and listing is not None and listing.before is None:
-        ids.setdefault(0, None)
+        listing = await next_list(session.state, listing, end)
     return _Chain({sequence: name for sequence, name in ids.items() if sequence >= since})
 
 

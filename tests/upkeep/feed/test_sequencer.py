@@ -15,6 +15,7 @@ from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
+from arco_catalog.state import registry
 from arco_catalog.state.feed_cursors import SHARDS, read_shard, shard_of
 from arco_catalog.upkeep.feed import commit_chain, registry_chain, sequencer
 from arco_catalog.upkeep.feed.sequencer import Sequencer
@@ -160,6 +161,24 @@ async def test_many_operations_enter_in_their_order(scenario: FeedScenario, monk
     sequences = [record.details["sequence"] for record in await scenario.records() if record.kind == "operation"]
     assert sequences == [*range(3, 12)]
     assert len([each for each in await scenario.shown() if each.startswith("commit n")]) == 9
+
+
+async def test_operations_enter_beyond_a_lost_commit_that_lists_others(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 4)
+    for number in range(9):
+        await scenario.fixture.table(f"n{number}")
+    state = scenario.fixture.another().session().state
+    head = await state.head()
+    assert head.before is not None
+    await scenario.store.delete(state.paths.registry_commit(head.before))
+
+    await scenario.run(Sequencer())
+
+    entered = [record.details["sequence"] for record in await scenario.records() if record.kind == "operation"]
+    assert entered == [each for each in range(3, 12) if each != head.before_sequence]
+    assert [record.kind for record in await scenario.records() if record.entity is None][:2] == ["begin", "gap"]
 
 
 async def test_many_tables_take_several_steps(scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch) -> None:
