@@ -15,7 +15,7 @@ from arco_catalog.state.listing import list_objects
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.tasks.feed_stats import FeedStats
-from arco_catalog.upkeep.feed import beginning, commit_chain, registry_chain, sequencer
+from arco_catalog.upkeep.feed import append, beginning, commit_chain, registry_chain, sequencer
 from arco_catalog.upkeep.feed.commit_chain import NewCommits
 from arco_catalog.upkeep.feed.feed_end import FeedEnd
 from arco_catalog.upkeep.feed.past_segments import EnteredFiles
@@ -26,19 +26,17 @@ from storage_backends import ANY, Applied, Version
 
 def segments_that_replace_others(patch: pytest.MonkeyPatch) -> None:
     """docs/design/events.md#rule-1"""
-    real = Sequencer._create
+    real = append._create
 
-    async def create(
-        self: Sequencer, session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool
-    ) -> None:
+    async def create(session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool) -> None:
         async def swap(key: str, body: bytes, expected: Version | None) -> object:
             outcome = await session.state.store.put(key, body, ANY)
             return outcome if isinstance(outcome, Applied) else Applied(Version(""), 0)
 
         patch.setattr(session.state, "swap", swap)
-        await real(self, session, feed, records, begun)
+        await real(session, feed, records, begun)
 
-    patch.setattr(Sequencer, "_create", create)
+    patch.setattr(append, "_create", create)
 
 
 async def _committed(session: Session, entity: str) -> list[tuple[MetadataFile, JsonObject]]:
@@ -105,16 +103,16 @@ def a_head_after_the_pointers(patch: pytest.MonkeyPatch) -> None:
     ) -> bool:
         created = sequencer._created(feed.cursors, operations)
         found = {}
-        for entity in await self._moved(session, feed.cursors, created):
-            new = await self._commits(session, feed, entity, created.get(entity), stats)
+        for entity, cursor in (await sequencer._moved(session, feed.cursors, created)).items():
+            new = await self._commits(session, feed, entity, cursor, stats)
             if new is not None:
                 found[entity] = new
         assert feed.last is not None
         head = await session.state.head()
         later = (await registry_chain.new_operations(session, head, feed.last.registry, feed.tail)).records
-        await self._append(session, feed, merge(later, [new.chain for new in found.values()]), stats)
+        await append.append(session, feed, merge(later, [new.chain for new in found.values()]), stats)
         for entity, new in found.items():
-            self._note(feed, entity, new)
+            sequencer._note(feed, entity, new)
         return True
 
     patch.setattr(Sequencer, "_enter", enter)
@@ -137,7 +135,7 @@ def tables_without_an_operation(patch: pytest.MonkeyPatch) -> None:
         return real(self, entity) or FeedCursor()
 
     patch.setattr(FeedCursors, "get", get)
-    patch.setattr(sequencer, "existing_entities", _existing_by(real))
+    patch.setattr(beginning, "existing_entities", _existing_by(real))
 
 
 def _existing_by(get: object) -> object:
@@ -162,18 +160,16 @@ def intents_that_count_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def cursors_before_their_segments(patch: pytest.MonkeyPatch) -> None:
     """docs/design/events.md#rule-7"""
-    real = Sequencer._create
+    real = append._create
 
-    async def create(
-        self: Sequencer, session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool
-    ) -> None:
+    async def create(session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool) -> None:
         for record in records:
             if record.entity is not None and record.file is not None:
                 feed.cursors.set(record.entity, FeedCursor(record.file))
         await feed.cursors.write(session.state)
-        await real(self, session, feed, records, begun)
+        await real(session, feed, records, begun)
 
-    patch.setattr(Sequencer, "_create", create)
+    patch.setattr(append, "_create", create)
 
 
 def a_beginning_by_a_later_head(patch: pytest.MonkeyPatch) -> None:
@@ -183,7 +179,7 @@ def a_beginning_by_a_later_head(patch: pytest.MonkeyPatch) -> None:
     async def existing(session: Session, head: RegistryState, cursors: FeedCursors) -> object:
         return await real(session, await session.state.head(), cursors)
 
-    patch.setattr(sequencer, "existing_entities", existing)
+    patch.setattr(beginning, "existing_entities", existing)
 
 
 def a_restore_that_enters_everything_again(patch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,11 @@ class FeedEnd:
             await self.cursors.write(session.state)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether each table and view that existed when the feed was started has its beginning in the feed."""
+        return self.last is not None and self.last.begun
+
+    @property
     def next(self) -> int:
         """The number of the next record."""
         return FIRST_NUMBER if self.last is None else self.last.next

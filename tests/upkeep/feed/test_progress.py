@@ -10,7 +10,7 @@ from arco_catalog.state import feed_cursors
 from arco_catalog.state.feed_cursors import shard_of
 from arco_catalog.state.feed_floor import raise_feed_floor
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.upkeep.feed import commit_chain, sequencer
+from arco_catalog.upkeep.feed import beginning, commit_chain, sequencer
 from arco_catalog.upkeep.feed.sequencer import Sequencer
 from storage_backends import ANY, Found, Missing, StoreDenied, StoreUnavailable, Unchanged, Version
 from tests.operations.test_transactions import creation
@@ -264,8 +264,8 @@ async def test_a_start_reads_each_pointer_once(monkeypatch: pytest.MonkeyPatch) 
     await scenario.fixture.namespace("db")
     for number in range(20):
         await scenario.fixture.table(f"n{number}")
-    monkeypatch.setattr(sequencer, "MAX_RECORDS", 6)
-    monkeypatch.setattr(sequencer, "AT_ONCE", 3)
+    monkeypatch.setattr(beginning, "MAX_RECORDS", 6)
+    monkeypatch.setattr(beginning, "AT_ONCE", 3)
     read: list[str] = []
     get = scenario.store.get
 
