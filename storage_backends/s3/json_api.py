@@ -1,4 +1,4 @@
-"""Calls AWS's services that speak JSON, by signed requests of our own.
+"""Calls AWS's services, most of which speak JSON, by signed requests of our own.
 
 Source: AWS SDKs and tools reference guide, "Service-specific endpoints"; Smithy, "AWS JSON protocols".
 """
@@ -16,19 +16,22 @@ from storage_backends.s3.signature import Scope, signed, signing_stamp
 from storage_backends.wire.fetch import fetch
 from storage_backends.wire.http1 import Response
 
-CONTENT = ("InvalidMessageContents", "InvalidParameter", "ParameterValueInvalid")
+_CONTENT = ("InvalidMessageContents", "InvalidParameter", "ParameterValueInvalid")
 """Prefixes of the error codes with which AWS's services reject the content of a request."""
-_TRANSIENT = ("Throttling", "InternalS", "InternalFailure", "ServiceUnavailable", "RequestLimitExceeded")
+_TRANSIENT = (
+    *("Throttling", "Throttled", "InternalS", "InternalError", "InternalFailure"),
+    *("ServiceUnavailable", "RequestLimitExceeded"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """An AWS service that speaks JSON: its name in addresses and signatures, the environment variable by which another
-    endpoint is set, and the version of its JSON protocol."""
+    """An AWS service: its name in addresses and signatures, the environment variable by which another endpoint is set,
+    and the content type of requests."""
 
     name: str
     endpoint_variable: str
-    version: str
+    content_type: str
 
 
 async def call(
@@ -40,35 +43,50 @@ async def call(
     now_ms: Callable[[], int],
     max_bytes: int,
 ) -> Response:
-    """Calls the operation `target` of a service with the credentials that the variables name, and returns the answer,
+    """Calls the operation `target` of a service that speaks JSON, and returns the answer, whatever its status. Raises
+    as `post` does."""
+    sent = json.dumps(body).encode()
+    return await post(service, region, {"x-amz-target": target}, sent, environment, now_ms, max_bytes)
+
+
+async def post(
+    service: Service,
+    region: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    environment: Mapping[str, str],
+    now_ms: Callable[[], int],
+    max_bytes: int,
+) -> Response:
+    """Sends a service one request, signed with the credentials that the variables name, and returns the answer,
     whatever its status. Raises `StoreDenied` without credentials or for an address that is not allowed, and
     `StoreUnavailable` without a whole answer of at most `max_bytes`."""
     configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
     url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
     parts = urlsplit(url)
     keys = await credentials_of(S3Config.from_environment(environment).credentials).current()
-    named = {
-        "host": parts.netloc,
-        "content-type": f"application/x-amz-json-{service.version}",
-        "x-amz-target": target,
-    }
-    sent = json.dumps(body).encode()
+    named = {"host": parts.netloc, "content-type": service.content_type, **headers}
     stamp = signing_stamp(now_ms())
-    headers = signed(keys, Scope(region, service.name), stamp, "POST", parts.path, "", named, sent)
-    return await fetch(url, headers, now_ms, max_bytes, method="POST", body=sent, plain_loopback=configured is not None)
+    sent = signed(keys, Scope(region, service.name), stamp, "POST", parts.path, "", named, body)
+    return await fetch(url, sent, now_ms, max_bytes, method="POST", body=body, plain_loopback=configured is not None)
 
 
 def refusal(what: str, response: Response) -> StoreError:
-    """Returns the error for a response of an AWS service with another status than 200: `StoreUnavailable` if it is
-    transient, `InvalidContent` by its code, else `StoreDenied`. The message has the response's error code, or
-    its status if there is none, and nothing else of it. `what` is the failed operation."""
+    """Returns the error for a response of an AWS service that speaks JSON with another status than 200. `what` is the
+    failed operation."""
     try:
         document = json.loads(response.body)
     except ValueError:
         document = None
     code = str(document.get("__type", "")) if isinstance(document, dict) else ""
-    code = code.rpartition("#")[2]
-    transient = response.status >= 500 or response.status == 429 or code.startswith(_TRANSIENT)
-    shown = code if code.isalnum() and len(code) <= 100 else f"status {response.status}"
-    denied = InvalidContent if code.startswith(CONTENT) else StoreDenied
+    return refusal_of_code(what, response.status, code.rpartition("#")[2])
+
+
+def refusal_of_code(what: str, status: int, code: str) -> StoreError:
+    """Returns the error for a response of an AWS service with this error code, empty for none: `StoreUnavailable` if it
+    is transient, `InvalidContent` if the content of the request is at fault, else `StoreDenied`. The message has the
+    code, or the status if there is none, and nothing else of the response. `what` is the failed operation."""
+    transient = status >= 500 or status == 429 or code.startswith(_TRANSIENT)
+    shown = code if code.isalnum() and len(code) <= 100 else f"status {status}"
+    denied = InvalidContent if code.startswith(_CONTENT) else StoreDenied
     return (StoreUnavailable if transient else denied)(f"{what}: {shown}")

@@ -13,7 +13,7 @@ MAX_DELAY_S = 900
 """The longest that SQS keeps a message back."""
 MAX_BYTES = 64 << 10
 
-_SQS = Service("sqs", "AWS_ENDPOINT_URL_SQS", "1.0")
+SQS = Service("sqs", "AWS_ENDPOINT_URL_SQS", "application/x-amz-json-1.0")
 _HOST = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 
 
@@ -27,6 +27,6 @@ async def send_message(
     host = _HOST.fullmatch(urlsplit(url).hostname or "")
     region = host[1] if host else environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     message = {"QueueUrl": url, "MessageBody": body, "DelaySeconds": min(delay_s, MAX_DELAY_S)}
-    answer = await call(_SQS, region, "AmazonSQS.SendMessage", message, environment, now_ms, MAX_BYTES)
+    answer = await call(SQS, region, "AmazonSQS.SendMessage", message, environment, now_ms, MAX_BYTES)
     if answer.status != 200:
         raise refusal("the message was not sent to the SQS queue", answer)
