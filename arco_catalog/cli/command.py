@@ -58,6 +58,15 @@ def action_name(text: str) -> str:
     return "list" if text == "ls" else text
 
 
+def check_options(parsed: argparse.Namespace, command: str, options: Mapping[str, Sequence[str]]) -> None:
+    """Ends the process with 2 and a message if an option is given that belongs to other actions of a command than the
+    chosen one. `options` has the actions of each option, by the option's attribute."""
+    for option, actions in options.items():
+        if getattr(parsed, option) not in (None, False) and parsed.action not in actions:
+            flag = option.strip("_").replace("_", "-")
+            parsed.parser.error(f"--{flag} is for arco {command} {' and '.join(actions)}")
+
+
 def add_json(parser: argparse.ArgumentParser, prints: str) -> None:
     """Declares `--json`, whose help is "print" with the given words."""
     parser.add_argument("--json", action="store_true", help=f"print {prints}")

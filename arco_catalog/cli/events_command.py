@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import EXAMPLE_TIME, CatalogOptions, Command, add_catalog, add_json
+from arco_catalog.cli.command import EXAMPLE_TIME, CatalogOptions, Command, add_catalog, add_json, check_options
 from arco_catalog.cli.options import instant, positive
 
 EXAMPLES = """\
@@ -43,7 +43,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "allow_private": ("subscribe",),
     "json": ("subscribe", "subscriptions"),
 }
-"""The actions to which each option belongs."""
+"""The actions of `arco events` to which each option belongs, by the option's attribute."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -75,7 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs `arco events`, and returns the exit code. Ends with a message if options don't fit the action."""
+    """Runs `arco events`, and returns the exit code. Ends the process with 2 and a message if options don't fit the
+    action."""
     from arco_catalog.cli import events
     from arco_catalog.cli.identifiers import parse_namespace
 
@@ -84,9 +85,7 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.parser.error(f"arco events {action} NAME: the subscription's name is required")
     if action not in OF_SUBSCRIPTION and named is not None:
         parsed.parser.error(f"arco events {action} takes no NAME")
-    for option, actions in OPTIONS.items():
-        if getattr(parsed, option) not in (None, False) and action not in actions:
-            parsed.parser.error(f"--{option.strip('_').replace('_', '-')} is for arco events {' and '.join(actions)}")
+    check_options(parsed, "events", OPTIONS)
     if action == "subscribe" and parsed.to is None:
         parsed.parser.error("arco events subscribe NAME --to RECEIVER: the receiver is required")
     if parsed.new and parsed.from_ is not None:

@@ -16,6 +16,7 @@ from arco_catalog.cli.command import (
     add_json,
     add_table,
     add_wide,
+    check_options,
 )
 from arco_catalog.cli.options import positive
 from arco_catalog.config import variables
@@ -93,16 +94,16 @@ examples:
   arco tasks run TASK --spark --store s3://bucket/catalog
   arco tasks retry TASK --store s3://bucket/catalog
 """
-TASKS_OPTIONS: Mapping[str, str] = {
-    "status": "list",
-    "stuck": "list",
-    "correlation-id": "list",
-    "follow": "show",
-    "all": "run",
-    "seconds": "run",
-    "spark": "run",
+TASKS_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "status": ("list",),
+    "stuck": ("list",),
+    "correlation_id": ("list",),
+    "follow": ("show",),
+    "all": ("run",),
+    "seconds": ("run",),
+    "spark": ("run",),
 }
-"""The action of `arco tasks` to which each option belongs."""
+"""The actions of `arco tasks` to which each option belongs, by the option's attribute."""
 RECONCILE_EXAMPLES = """\
 Writes the receipts of commits whose writers crashed, in every catalog of a
 realm. It is safe to interrupt, to run twice at once and to run beside live
@@ -321,10 +322,7 @@ def _tasks(parsed: argparse.Namespace) -> int:
         parsed.parser.error(f"arco tasks {parsed.action} TASK: the task's id is required")
     if parsed.action == "list" and task is not None:
         parsed.parser.error(f"arco tasks list takes no TASK: arco tasks show {task} shows one")
-    for option, action in TASKS_OPTIONS.items():
-        given = getattr(parsed, option.replace("-", "_"))
-        if given not in (None, False) and parsed.action != action:
-            parsed.parser.error(f"--{option} is for arco tasks {action}")
+    check_options(parsed, "tasks", TASKS_OPTIONS)
     if parsed.status is not None and parsed.status not in [*Status]:
         parsed.parser.error(f"--status {parsed.status}: expected {', '.join(Status)}")
     if parsed.seconds is not None and not parsed.all:
