@@ -83,6 +83,11 @@ async def newest_token(state: State) -> str:
     return _token(segment, segment.next - 1)
 
 
+def number_of(token: str) -> int:
+    """Returns the number of the record of a token that this catalog has given."""
+    return int(token.partition("-")[0])
+
+
 async def _start(state: State, token: str | None) -> tuple[FeedSegment, int]:
     """Returns the segment with the record of a token, and that record's number; without a token the first stored
     segment, and the number before it."""

@@ -29,6 +29,7 @@ from arco_catalog.state.spilling import Limits, Spilling
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import (
     ABSENT,
+    ANY,
     Applied,
     DeadlinePassed,
     Found,
@@ -542,6 +543,15 @@ class State:
         while isinstance(outcome, Unknown):
             await self.pause()
             outcome = await self._resend(key, body, condition)
+        return outcome
+
+    async def delete(self, key: str, when: When = ANY) -> Applied | PreconditionFailed:
+        """Deletes an object if `when` holds, and sends the deletion until its outcome is definite, from the second time
+        on whatever the object's version is: the first sending may have applied. Raises `StoreError`."""
+        outcome = await self.store.delete(key, when)
+        while isinstance(outcome, Unknown):
+            await self.pause()
+            outcome = await self.store.delete(key, ANY)
         return outcome
 
     async def _resend(self, key: str, body: bytes, condition: When) -> Outcome:

@@ -8,13 +8,13 @@ beside it, as an object that never changes: a dead letter.
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import field, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.access import State
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text
 from arco_catalog.state.listing import list_pages
-from storage_backends import Found
+from storage_backends import Found, Version
 from storage_backends.lazy_dataclass import dataclass
 
 
@@ -129,12 +129,21 @@ class DeadLetter:
         return dumps(document, sort_keys=True)
 
 
-async def read_subscription(state: State, name: str) -> tuple[Subscription, Found] | None:
-    """Reads a subscription with the object in which it is stored; None if there is none of this name. Raises
-    `StoreError`, and `InternalError` for a corrupt one."""
+class VersionedSubscription(NamedTuple):
+    """A subscription, and the version of its object."""
+
+    subscription: Subscription
+    version: Version
+
+
+async def read_subscription(state: State, name: str) -> VersionedSubscription | None:
+    """Reads a subscription; None if there is none of this name. Raises `StoreError`, and `InternalError` for a corrupt
+    one."""
     key = state.paths.subscription(name)
     found = await state.store.get(key)
-    return (Subscription.parse(found.body, key), found) if isinstance(found, Found) else None
+    if not isinstance(found, Found):
+        return None
+    return VersionedSubscription(Subscription.parse(found.body, key), found.version)
 
 
 async def list_subscriptions(state: State) -> list[str]:

@@ -94,12 +94,12 @@ async def test_a_subscription_is_made_listed_and_removed(fixture: CatalogFixture
     secret = made.out.rpartition(": ")[2].strip()
     found = await read_subscription(fixture.another().session().state, "alerts")
     assert found is not None
-    assert (found[0].secret, found[0].sink, found[0].event_filter) == (
+    assert (found.subscription.secret, found.subscription.sink, found.subscription.event_filter) == (
         secret,
         WEBHOOK,
         {"operation-types": ["drop-table"]},
     )
-    assert found[0].cursor > 0
+    assert found.subscription.cursor > 0
 
     listed = await arco("events", "subscriptions", "--json", *store)
     [described] = json.loads(listed.out)
@@ -123,7 +123,7 @@ async def test_a_subscription_begins_after_a_token(fixture: CatalogFixture, fold
     assert made.code == 0, made.err
     found = await read_subscription(fixture.another().session().state, "alerts")
     assert found is not None
-    assert (found[0].token, str(found[0].cursor)) == (token, token.partition("-")[0])
+    assert (found.subscription.token, str(found.subscription.cursor)) == (token, token.partition("-")[0])
 
 
 async def test_a_run_of_tasks_without_the_feed_shows_that_it_sends_nothing(
@@ -147,7 +147,7 @@ async def test_dead_letters_are_shown_sent_again_and_deleted_with_the_subscripti
     found = await read_subscription(state, "alerts")
     assert found is not None
     letter = DeadLetter(7, "status 400", {"id": "an-id"}, 1)
-    await state.create(state.paths.dead_letter(found[0].id, 7), letter.body)
+    await state.create(state.paths.dead_letter(found.subscription.id, 7), letter.body)
 
     [shown] = lines((await arco("events", "dead-letters", "alerts", *store)).out)
     assert shown == {"number": 7, "reason": "status 400", "event": {"id": "an-id"}}
@@ -156,7 +156,7 @@ async def test_dead_letters_are_shown_sent_again_and_deleted_with_the_subscripti
     assert sent.out.startswith("7: no complete answer") or "no connection" in sent.out
     removed = await arco("events", "unsubscribe", "alerts", *store)
     assert "1 dead letters were deleted" in removed.out
-    assert await fixture.store.list(state.paths.dead_letters(found[0].id)) is not None
+    assert (await fixture.store.list(state.paths.dead_letters(found.subscription.id))).entries == ()
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ async def test_a_worker_sends_new_events_to_a_webhook_and_a_dead_letter_is_accep
         state = fixture.another().session().state
         found = await read_subscription(state, "alerts")
         assert found is not None
-        due = replace(found[0], tries=2, next_ms=0)  # what two more attempts would leave
+        due = replace(found.subscription, tries=2, next_ms=0)  # what two more attempts would leave
         await fixture.store.put(state.paths.subscription("alerts"), due.body, ANY)
         await deliver(lambda: fixture.another().session(), "alerts", due.id, sinks_from({}, SystemRuntime().now_ms))
         assert [each["type"] for each in got] == ["arco.update-table"]

@@ -71,7 +71,7 @@ async def test_senders_that_are_killed_lose_no_event_and_keep_the_order(folder: 
             await asyncio.to_thread(sender.communicate)
             ended.append(sender.returncode)
             found = await read_subscription(fixture.another().session().state, "s")
-            if found is not None and found[0].cursor == page.records[-1].number:
+            if found is not None and found.subscription.cursor == page.records[-1].number:
                 break
             await asyncio.sleep(1)
 

@@ -13,7 +13,7 @@ from arco_catalog.planning.event_filter import EventFilter, read_filter
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.access import State
 from arco_catalog.state.feed import FeedRecord
-from arco_catalog.state.subscription import DeadLetter, Subscription, read_subscription
+from arco_catalog.state.subscription import DeadLetter, Subscription, VersionedSubscription, read_subscription
 from arco_catalog.tasks.new_task import CLOCK_LAG_MS
 from arco_catalog.upkeep.delivery.sink import DeliveryError, Message, ReceiverUnreachable, Sink
 from arco_catalog.upkeep.delivery.sinks import Sinks
@@ -32,13 +32,6 @@ MAX_PROBLEM = 500
 """The maximum length of a problem, in characters."""
 
 
-class VersionedSubscription(NamedTuple):
-    """A subscription, and the version of its object."""
-
-    subscription: Subscription
-    version: Version
-
-
 class DeliveryResult(NamedTuple):
     """What a delivery did: the numbers of events that were accepted, and of those set aside as dead letters; the time
     from which it is to be continued, in milliseconds since 1970, None if everything was delivered; and whether it
@@ -50,7 +43,7 @@ class DeliveryResult(NamedTuple):
     failed: bool = False
 
 
-class LostPlace(Exception):
+class SubscriptionConflict(Exception):
     """The subscription is gone, or another worker has changed it: the delivery ends without doing more. `present` is
     the subscription as it is now, None if it is gone."""
 
@@ -64,11 +57,11 @@ async def deliver(
 ) -> DeliveryResult:
     """Delivers everything that is in the feed to the subscription of this name and id, or up to an event that its
     receiver does not accept; with a `cursor` only if the subscription still has it. `open_session` returns a session as
-    long as this worker may go on. Raises `LostPlace`, `StoreError`, `CommitStateUnknown`, `InternalError`, and the
-    errors of `open_session`."""
+    long as this worker may go on. Raises `SubscriptionConflict`, `StoreError`, `CommitStateUnknown`, `InternalError`,
+    and the errors of `open_session`."""
     delivery = _Delivery(open_session, await _read(open_session().state, name, id_))
     if cursor is not None and delivery.subscription.cursor != cursor:
-        raise LostPlace("the next events are those of another task", delivery.subscription)
+        raise SubscriptionConflict("the next events are those of another task", delivery.subscription)
     now_ms = open_session().now_ms()
     if delivery.subscription.next_ms > now_ms:
         return delivery.result(delivery.subscription.next_ms)
@@ -76,7 +69,7 @@ async def deliver(
         sink = sinks(delivery.subscription)
         event_filter = read_filter(Fields(delivery.subscription.event_filter, "subscription"))
     except (ValueError, BadRequest, StoreError) as error:
-        return await delivery.failed(ReceiverUnreachable(f"the subscription can't be followed: {error}"))
+        return await delivery.failed(ReceiverUnreachable(f"the receiver or the filter can't be used: {error}"))
     while True:
         subscription = delivery.subscription
         try:
@@ -91,11 +84,11 @@ async def deliver(
 
 
 async def _read(state: State, name: str, id_: str) -> VersionedSubscription:
-    """Returns a subscription with its version. Raises `LostPlace` if it is gone."""
+    """Returns a subscription with its version. Raises `SubscriptionConflict` if it is gone."""
     found = await read_subscription(state, name)
-    if found is None or found[0].id != id_:
-        raise LostPlace("the subscription was removed", None)
-    return VersionedSubscription(found[0], found[1].version)
+    if found is None or found.subscription.id != id_:
+        raise SubscriptionConflict("the subscription was removed", None)
+    return found
 
 
 class _Delivery:
@@ -174,7 +167,7 @@ class _Delivery:
         return self.result(next_ms, failed=True)
 
     async def _save(self) -> None:
-        """Stores the subscription if it is still the one that was read. Raises `LostPlace` if it is not,
+        """Stores the subscription if it is still the one that was read. Raises `SubscriptionConflict` if it is not,
         `StoreError`, and `CommitStateUnknown`."""
         session, subscription = self._open_session(), self.subscription
         state, key = session.state, session.state.paths.subscription(subscription.name)
@@ -184,8 +177,8 @@ class _Delivery:
 
     async def _version_of_ours(self, state: State) -> Version:
         """Returns the version of the subscription after a write that failed, if an earlier sending of it was applied.
-        Raises `LostPlace` if it was not."""
+        Raises `SubscriptionConflict` if it was not."""
         present, version = await _read(state, self.subscription.name, self.subscription.id)
         if present != self.subscription:
-            raise LostPlace("another worker has changed the subscription", present)
+            raise SubscriptionConflict("another worker has changed the subscription", present)
         return version

@@ -13,7 +13,7 @@ from arco_catalog.state.task import ENDED, EVENT_DELIVERY, Task
 from arco_catalog.state.task_log import read_task
 from arco_catalog.tasks.execution import Execution, NotYet, TaskResult
 from arco_catalog.tasks.new_task import store_new_task
-from arco_catalog.upkeep.delivery.deliver import PAGE, LostPlace, deliver
+from arco_catalog.upkeep.delivery.deliver import PAGE, SubscriptionConflict, deliver
 from arco_catalog.upkeep.delivery.sinks import Sinks
 from arco_catalog.upkeep.expiry.tables import task_id
 from storage_backends import StoreError
@@ -50,11 +50,11 @@ class DeliveryExecutor:
         try:
             name, id_ = text(payload, "subscription"), text(payload, "subscription_id")
             done = await deliver(execution.session, name, id_, self._sinks, integer(payload, "cursor"))
-        except LostPlace as lost:
+        except SubscriptionConflict as conflict:
             session = execution.session()
-            if lost.present is not None and await submit_delivery(session, lost.present) == execution.task.id:
-                raise NotYet(session.now_ms() + STORE_WAIT_MS, str(lost)) from lost
-            return TaskResult(f"Nothing more is delivered by this task: {lost}", {})
+            if conflict.present is not None and await submit_delivery(session, conflict.present) == execution.task.id:
+                raise NotYet(session.now_ms() + STORE_WAIT_MS, str(conflict)) from conflict
+            return TaskResult(f"Nothing more is delivered by this task: {conflict}", {})
         except (StoreError, CommitStateUnknown) as error:
             raise NotYet(execution.session().now_ms() + STORE_WAIT_MS, f"the store failed: {error}") from error
         counted.accepted += done.accepted
@@ -93,11 +93,13 @@ class Deliveries:
     async def _submit(self, session: Session, name: str) -> None:
         """Makes the task of one subscription, if it has something to deliver and no task."""
         found = await read_subscription(session.state, name)
-        if found is None or (found[0].id, found[0].cursor) in self._made:
+        if found is None:
             return
-        if await has_news(session, found[0]):
-            await submit_delivery(session, found[0])
-            self._made[found[0].id, found[0].cursor] = session.now_ms()
+        subscription = found.subscription
+        key = (subscription.id, subscription.cursor)
+        if key not in self._made and await has_news(session, subscription):
+            await submit_delivery(session, subscription)
+            self._made[key] = session.now_ms()
 
 
 async def submit_delivery(session: Session, subscription: Subscription) -> str:

@@ -7,13 +7,13 @@ from contextlib import aclosing
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import Fields
-from arco_catalog.operations.feed import NoSuchFeed, newest_token, read_feed
+from arco_catalog.operations.feed import NoSuchFeed, newest_token, number_of, read_feed
 from arco_catalog.planning.event_filter import read_filter
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters, read_subscription
 from arco_catalog.upkeep.delivery.sink import DeliveryError, Message, Sink
 from arco_catalog.upkeep.delivery.sinks import Sinks
-from storage_backends import Applied, Unknown
+from storage_backends import Applied
 
 NAME = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -38,19 +38,18 @@ async def subscribe(
         sinks(wanted)
     except ValueError as error:
         raise BadRequest(f"events can't be sent to {wanted.sink!r}: {error}") from error
-    made = wanted
+    token = after
     if after is not None:
         await read_feed(session.state, after, 1)
-        made = wanted.delivered(int(after.partition("-")[0]), after)
     elif only_new:
         try:
             token = await newest_token(session.state)
-            made = wanted.delivered(int(token.partition("-")[0]), token)
         except NoSuchFeed:
-            made = wanted  # the feed begins later, and everything in it is new
+            token = None  # the feed begins later, and everything in it is new
+    made = wanted if token is None else wanted.delivered(number_of(token), token)
     outcome = await session.state.swap(session.state.paths.subscription(made.name), made.body, None)
     found = None if isinstance(outcome, Applied) else await read_subscription(session.state, made.name)
-    if found is not None and found[0].id != made.id:
+    if found is not None and found.subscription.id != made.id:
         raise AlreadyExists(f"There is a subscription {made.name!r} already: remove it first, or use another name")
     return made
 
@@ -60,7 +59,7 @@ async def require_subscription(session: Session, name: str) -> Subscription:
     found = None if NAME.fullmatch(name) is None else await read_subscription(session.state, name)
     if found is None:
         raise NoSuchSubscription(f"There is no subscription {name!r}: list them with `arco events subscriptions`")
-    return found[0]
+    return found.subscription
 
 
 async def unsubscribe(session: Session, name: str) -> int:
@@ -70,10 +69,9 @@ async def unsubscribe(session: Session, name: str) -> int:
     count = 0
     async with aclosing(dead_letters(session.state, subscription.id)) as letters:
         async for key, _ in letters:
-            await session.state.store.delete(key)
+            await session.state.delete(key)
             count += 1
-    while isinstance(await session.state.store.delete(session.state.paths.subscription(name)), Unknown):
-        await session.state.pause()
+    await session.state.delete(session.state.paths.subscription(name))
     return count
 
 
@@ -89,7 +87,7 @@ async def resend(
             except DeliveryError as error:
                 yield letter, error
                 continue
-            await session.state.store.delete(key)
+            await session.state.delete(key)
             yield letter, None
 
 

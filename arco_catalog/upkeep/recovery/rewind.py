@@ -14,7 +14,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.upkeep.recovery.reading import AT_ONCE
-from storage_backends import ANY, Applied, Matches, PreconditionFailed, Unknown
+from storage_backends import ANY, Matches, PreconditionFailed
 from storage_backends.versions import KeptVersion, KeptVersions
 
 
@@ -118,11 +118,7 @@ async def _hide(session: Session, change: Change) -> None:
     Raises `CommitFailed` if another process changes it."""
     assert change.now.version is not None
     when = ANY if session.settings.lacks else Matches(change.now.version)
-    outcome = await session.state.store.delete(change.key, when)
-    while isinstance(outcome, Unknown):
-        await session.state.pause()
-        outcome = await session.state.store.delete(change.key, ANY)
-    if not isinstance(outcome, Applied):
+    if isinstance(await session.state.delete(change.key, when), PreconditionFailed):
         raise _changed(change.key)
 
 

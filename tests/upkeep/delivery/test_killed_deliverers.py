@@ -157,7 +157,7 @@ class Feeds:
     async def subscription(self) -> Subscription:
         found = await read_subscription(self.service.session().state, NAME)
         assert found is not None
-        return found[0]
+        return found.subscription
 
     async def is_done(self) -> bool:
         page = await read_feed(self.service.session().state, None, 10_000)
@@ -313,7 +313,7 @@ async def test_a_worker_whose_place_another_has_moved_changes_nothing(feeds: Fee
         await feeds.service.store.put(state.paths.subscription(NAME), moved.body, ANY)
 
     feeds.receiver.send = overtaken  # type: ignore[method-assign]
-    with pytest.raises(delivering.LostPlace, match="another worker"):
+    with pytest.raises(delivering.SubscriptionConflict, match="another worker"):
         await delivering.deliver(feeds.service.session, NAME, found.id, lambda _: feeds.receiver)
 
     assert await feeds.subscription() == moved

@@ -7,7 +7,7 @@ import pytest
 
 from arco_catalog.iceberg.errors import AlreadyExists, InternalError
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters
+from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters, read_subscription
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import append_task, list_tasks, read_task
 from arco_catalog.tasks.execution import task_session
@@ -25,8 +25,8 @@ HOUR_MS = 3_600_000
 
 
 class LossyStore(MemoryStore):
-    """The objects of another store, which does not confirm the first write of a key that has `part` in it; `applies`
-    is whether it makes that write."""
+    """The objects of another store, which does not confirm the first write or deletion of a key that has `part` in it;
+    `applies` is whether it makes that write. It does not make that deletion."""
 
     def __init__(self, inner: MemoryStore, part: str, *, applies: bool) -> None:
         self.__dict__ = inner.__dict__  # the same objects
@@ -39,6 +39,12 @@ class LossyStore(MemoryStore):
                 await super().put(key, body, when)
             return Unknown("the connection was reset")
         return await super().put(key, body, when)
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        if self._part in key and self._left:
+            self._left -= 1
+            return Unknown("the connection was reset")
+        return await super().delete(key, when)
 
 
 async def work(feeds: Feeds, store: MemoryStore) -> None:
@@ -83,7 +89,7 @@ async def test_a_letter_that_the_store_does_not_confirm_is_kept(feeds: Feeds, *,
 async def test_a_delivery_that_loses_a_swap_at_its_cursor_is_made_again(feeds: Feeds) -> None:
     state, first_one = feeds.service.session().state, True
 
-    class Overtaken(Receiver):
+    class ConflictingReceiver(Receiver):
         async def send(self, message: Message) -> None:
             nonlocal first_one
             if first_one:
@@ -92,7 +98,7 @@ async def test_a_delivery_that_loses_a_swap_at_its_cursor_is_made_again(feeds: F
                 await feeds.service.store.put(state.paths.subscription(NAME), changed.body, ANY)
             await super().send(message)
 
-    feeds.receiver = Overtaken()
+    feeds.receiver = ConflictingReceiver()
     await work(feeds, feeds.service.store)
 
     assert await delivered(feeds)
@@ -156,13 +162,13 @@ async def test_a_slow_delivery_gives_way_after_a_minute_and_is_due_again(feeds: 
 async def test_the_place_of_a_slow_delivery_is_saved_after_seconds(feeds: Feeds) -> None:
     cursors: list[int] = []
 
-    class Slow(Receiver):
+    class SlowReceiver(Receiver):
         async def send(self, message: Message) -> None:
             cursors.append((await feeds.subscription()).cursor)
             feeds.service.clock.ms += 5_000
             await super().send(message)
 
-    feeds.receiver = Slow()
+    feeds.receiver = SlowReceiver()
     id_ = (await feeds.subscription()).id
     await delivering.deliver(feeds.service.session, NAME, id_, lambda _: feeds.receiver)
 
@@ -197,6 +203,19 @@ async def test_a_subscription_whose_write_is_not_confirmed_is_made_once(feeds: F
     assert await subscribe(opened, made, lambda _: feeds.receiver, only_new=False) == made
     with pytest.raises(AlreadyExists):
         await subscribe(opened, replace(made, id="another"), lambda _: feeds.receiver, only_new=False)
+
+
+@pytest.mark.parametrize("part", ["/dead-letters/", "/subscriptions/"])
+async def test_a_removal_that_the_store_does_not_confirm_is_made(feeds: Feeds, part: str) -> None:
+    session, found = feeds.service.session(), await feeds.subscription()
+    letter = DeadLetter(1, "no", {"id": "1"}, 1)
+    await session.state.create(session.state.paths.dead_letter(found.id, 1), letter.body)
+    lossy = LossyStore(feeds.service.store, part, applies=True)
+    catalog = build_catalog(feeds.service.settings, lossy, "memory:///", (), feeds.service.clock)
+
+    assert await unsubscribe(task_session(catalog, "test", feeds.service.clock.ms + HOUR_MS), NAME) == 1
+    assert [key async for key, _ in dead_letters(session.state, found.id)] == []
+    assert await read_subscription(session.state, NAME) is None
 
 
 async def test_a_removal_that_is_interrupted_can_be_repeated(feeds: Feeds) -> None:
