@@ -93,7 +93,9 @@ class _Reader:
         found = [
             (record, event) for record in records if (event := event_of(record)) and self.event_filter.selects(event)
         ]
-        if found and self.sees_all is None:
+        if not found:
+            return
+        if self.sees_all is None:
             access = self.session.access
             self.sees_all = access.inherits and await self.session.held(self.head, READS, Securable()) >= READS
         if not self.sees_all:

@@ -24,7 +24,7 @@ FIELDS = frozenset(
     }
 )
 """The fields of a request."""
-HOLES = frozenset({"x-gap", "x-restored"})
+ALWAYS_SELECTED = frozenset({"x-gap", "x-restored"})
 """The types of events that every filter selects, since changes which it selects may be missing there, or undone."""
 
 
@@ -42,9 +42,10 @@ class EventFilter:
     since_ms: int | None = None
 
     def selects(self, event: JsonObject) -> bool:
-        """Whether the filter selects an event. Every filter selects those of the types in `HOLES`."""
+        """Whether the filter selects an event. Every filter selects those of the types in
+        `ALWAYS_SELECTED`."""
         made, at_ms = mapping(event, "operation"), event.get("timestamp-ms")
-        return made.get("operation-type") in HOLES or (
+        return made.get("operation-type") in ALWAYS_SELECTED or (
             (self.operation_types is None or made.get("operation-type") in self.operation_types)
             and (self.names is None or any(self._contains(levels) for levels in levels_in(event)))
             and (self.uuids is None or not self.uuids.isdisjoint({made.get("table-uuid"), made.get("view-uuid")}))

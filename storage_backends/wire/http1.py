@@ -32,7 +32,9 @@ class AnswerTooLarge(AnswerLost):
     """The response to an HTTP request is larger than the caller allows. `status` is its status, 0 if its headers are
     too long."""
 
-    status = 0
+    def __init__(self, reason: str, status: int = 0) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,9 @@ class ResponseReader:
                 )
         elif max(self._body_bytes, self._announced_bytes() if self.whole is None else 0) > self._max_body_bytes:
             self.keep_alive = False
-            error = AnswerTooLarge(f"the body of the server's answer is longer than {self._max_body_bytes:,} bytes")
-            error.status = self._status
-            raise error
+            raise AnswerTooLarge(
+                f"the body of the server's answer is longer than {self._max_body_bytes:,} bytes", self._status
+            )
 
     def _announced_bytes(self) -> int:
         """Returns the length of the body that the headers of a response state; 0 if they state none."""

@@ -9,7 +9,7 @@ from storage_backends.lazy_dataclass import dataclass
 
 MAX_ANSWER_BYTES = 64 << 10
 """The maximum size of a receiver's response, of which only the status is read."""
-NOT_FOR_THE_EVENT = frozenset({401, 403, 404, 405, 407, 410})
+DENIALS = frozenset({401, 403, 404, 405, 407, 410})
 """Statuses by which a receiver denies access to the sender, whatever the event is."""
 REFUSALS = frozenset({400, 413, 415, 422})
 """Statuses by which a receiver does not accept an event."""
@@ -65,6 +65,6 @@ def check_accepted(receiver: str, status: int) -> None:
     reason = f"{receiver} answered with status {status}"
     if status in REFUSALS:
         raise EventRefused(reason)
-    if status in NOT_FOR_THE_EVENT or 300 <= status < 400:
+    if status in DENIALS or 300 <= status < 400:
         raise ReceiverUnreachable(reason)
     raise DeliveryError(reason)

@@ -22,7 +22,7 @@ def sinks_from_env(environment: Mapping[str, str], runtime: Runtime) -> Sinks | 
 def sinks_from(environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sinks:
     """Returns the function that makes receivers, with the credentials of this environment for queues of clouds."""
 
-    def made(subscription: Subscription) -> Sink:
+    def make(subscription: Subscription) -> Sink:
         # Imported here: most processes deliver nothing.
         from arco_catalog.upkeep.delivery.queues import queue_of
         from arco_catalog.upkeep.delivery.webhook import Webhook
@@ -36,4 +36,4 @@ def sinks_from(environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sin
             raise ValueError(f"{subscription.sink!r} is no queue, no topic, and no webhook that has a secret")
         return Webhook(subscription.sink, subscription.secret, now_ms, allows_private=subscription.allows_private)
 
-    return made
+    return make
