@@ -11,10 +11,11 @@ from arco_catalog.planning.answers import Answer, TableState
 async def commit(context: RequestContext) -> Response:
     """Commits the updates in the body to a table, if the body's requirements are met; with `assert-create` it creates
     the table. Raises `BadRequest` for an invalid path or body, and the errors of `commit_table`."""
-    check_counts(context.body or {})  # before the session is opened, which computes the rights for each update
+    body = context.body or {}
+    check_counts(body)  # before the session is opened, which computes the rights for each update
     context.check_identifier_is_of_path(context.table, "table")
-    context.check_creation(context.body or {}, context.table)
-    answer = await commit_table(context.sessions.open(), context.namespace, context.table, context.body or {})
+    context.check_creation(body, context.table)
+    answer = await commit_table(context.sessions.open(), context.namespace, context.table, body)
     return tagged_response(answer)
 
 

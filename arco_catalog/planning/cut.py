@@ -55,11 +55,9 @@ def _exists(entry: RelationEntry, collected: Observation) -> bool:
     return entry.transaction is None or collected.outcomes[entry.transaction] is True
 
 
-def lacks_pointer(entry: RelationEntry | None, collected: Observation) -> bool:
+def lacks_pointer(entry: RelationEntry, collected: Observation) -> bool:
     """Whether a table or view exists by its entry, and the pointer that it must have was not found."""
-    if entry is None or not _exists(entry, collected):
-        return False
-    return has_pointer(entry.json) and entry.entity not in collected.pointers
+    return _exists(entry, collected) and has_pointer(entry.json) and entry.entity not in collected.pointers
 
 
 def pointer_at(entry: RelationEntry | None, collected: Observation) -> Pointer | None:
