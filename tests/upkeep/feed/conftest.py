@@ -1,14 +1,21 @@
 """A catalog with a feed that a test fills and reads."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.operations.feed import read_feed
+from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state.feed import FeedRecord
 from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.feed.sequencer import Sequencer
+from storage_backends import StoreUnavailable
+from tests.operations.test_transactions import creation
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import ScriptedStore
-from tools.support.catalog_fixture import CatalogFixture
+from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 from tools.support.wrapped_stores import CountingStore
 
@@ -33,6 +40,20 @@ class FeedScenario:
         """A commit to a table, later than what was before."""
         self.clock.ms += 1_000
         await self.fixture.commit(set_property("at", str(self.clock.ms)), name)
+
+    async def leave_undecided(self, patch: pytest.MonkeyPatch, names: Sequence[str], made: str = "") -> None:
+        """A transaction over these tables, which may create one, whose coordinator dies before it decides."""
+        body = set_property("a", "1")
+        changes: list[TableChange] = [(NS, name, body) for name in names]
+        changes += [creation(made)] if made else []
+
+        async def die(*_: object) -> None:
+            raise StoreUnavailable("dead")
+
+        with patch.context() as dying:
+            dying.setattr(TransactionCoordinator, "swap", die)
+            with pytest.raises((StoreUnavailable, Unavailable, CommitStateUnknown)):
+                await commit_transaction(self.fixture.session({"n": len(names)}), changes)
 
     async def records(self, token: str | None = None, limit: int = 10_000) -> list[FeedRecord]:
         """The records after a token."""

@@ -4,8 +4,6 @@
 import pytest
 
 from arco_catalog.iceberg.json import dumps
-from arco_catalog.operations.transaction import TableChange, commit_transaction
-from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state import feed_cursors
 from arco_catalog.state.feed_cursors import shard_of
 from arco_catalog.state.feed_floor import raise_feed_floor
@@ -13,11 +11,8 @@ from arco_catalog.state.pointer import Pointer
 from arco_catalog.upkeep.feed import beginning, commit_chain, sequencer
 from arco_catalog.upkeep.feed.sequencer import Sequencer
 from storage_backends import ANY, Found, Missing, StoreDenied, StoreUnavailable, Unchanged, Version
-from tests.operations.test_transactions import creation
 from tests.upkeep.feed.conftest import FeedScenario
 from tests.upkeep.feed.test_upkeep import segments
-from tools.support.catalog_fixture import NS
-from tools.support.request_bodies import set_property
 
 HOUR_MS = 3_600_000
 
@@ -43,23 +38,6 @@ async def restore(scenario: FeedScenario, key: str, body: bytes) -> None:
     scenario.fixture = scenario.fixture.another()
 
 
-async def leave_undecided(
-    scenario: FeedScenario, patch: pytest.MonkeyPatch, names: tuple[str, ...], made: str = ""
-) -> None:
-    """A transaction whose coordinator dies before it decides."""
-    body = set_property("a", "1")
-    changes: list[TableChange] = [(NS, name, body) for name in names]
-    changes += [creation(made)] if made else []
-
-    async def die(*_: object) -> None:
-        raise StoreUnavailable("dead")
-
-    with patch.context() as dying:
-        dying.setattr(TransactionCoordinator, "swap", die)
-        with pytest.raises(Exception):  # noqa: B017, PT011
-            await commit_transaction(scenario.fixture.session({"n": len(names)}), changes)
-
-
 def slow_down(scenario: FeedScenario, patch: pytest.MonkeyPatch, ms: int) -> None:
     """Lets each read take so long."""
     get = scenario.store.get
@@ -77,7 +55,7 @@ async def test_a_start_beside_an_undecided_transaction_makes_one_segment_and_end
     scenario = FeedScenario()
     await scenario.fixture.namespace("db")
     await scenario.fixture.table()
-    await leave_undecided(scenario, monkeypatch, ("t",), made="made")
+    await scenario.leave_undecided(monkeypatch, ("t",), made="made")
 
     first, second = await scenario.run(), await scenario.run()
 
@@ -92,7 +70,7 @@ async def test_undecided_tables_delay_no_other(scenario: FeedScenario, monkeypat
     for name in ("u", "v", "w"):
         await scenario.fixture.table(name)
     await scenario.run()
-    await leave_undecided(scenario, monkeypatch, ("t", "u"))
+    await scenario.leave_undecided(monkeypatch, ("t", "u"))
     await scenario.change("v")
     await scenario.change("w")
     monkeypatch.setattr(sequencer, "MAX_ENTITIES", 2)
@@ -110,7 +88,7 @@ async def test_a_transaction_is_aborted_after_its_lease(
 ) -> None:
     await scenario.fixture.table("u")
     await scenario.run()
-    await leave_undecided(scenario, monkeypatch, ("t", "u"))
+    await scenario.leave_undecided(monkeypatch, ("t", "u"))
     scenario.clock.ms += HOUR_MS
     await scenario.run()
 

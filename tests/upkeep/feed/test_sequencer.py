@@ -14,7 +14,6 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import decide, read_decision
-from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state import registry
 from arco_catalog.state.feed_cursors import SHARDS, read_shard, shard_of
 from arco_catalog.upkeep.feed import commit_chain, registry_chain, sequencer
@@ -106,7 +105,9 @@ async def test_a_pointer_is_not_passed_over_while_its_transaction_is_undecided(
     await scenario.run()
     before = await newest_token(scenario.fixture.session().state)
 
-    transaction = await _undecided(scenario, monkeypatch)
+    await scenario.leave_undecided(monkeypatch, ("t", "u"))
+    transaction = next(key for key in scenario.store.keys("") if "/transactions/" in key)
+    transaction = transaction.rpartition("/")[2].removesuffix(".json")
     assert (await scenario.run()).records == 0
     state = scenario.fixture.session().state
     decision = await read_decision(state, transaction)
@@ -115,22 +116,6 @@ async def test_a_pointer_is_not_passed_over_while_its_transaction_is_undecided(
     await scenario.run()
 
     assert sorted(await scenario.shown(before)) == ([] if is_planted else ["commit t", "commit u"])
-
-
-async def _undecided(scenario: FeedScenario, patch: pytest.MonkeyPatch) -> str:
-    """A transaction whose coordinator dies before it decides."""
-    body = set_property("a", "1")
-    changes: list[TableChange] = [(NS, "t", body), (NS, "u", body)]
-
-    async def die(*_: object) -> None:
-        raise StoreUnavailable("dead")
-
-    with patch.context() as dying:
-        dying.setattr(TransactionCoordinator, "swap", die)
-        with pytest.raises((StoreUnavailable, Unavailable, CommitStateUnknown)):
-            await commit_transaction(scenario.fixture.session({"n": 2}), changes)
-    key = next(key for key in scenario.store.keys("") if "/transactions/" in key)
-    return key.rpartition("/")[2].removesuffix(".json")
 
 
 async def test_a_long_chain_enters_in_its_order_step_by_step(
