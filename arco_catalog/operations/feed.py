@@ -13,7 +13,7 @@ from storage_backends.lazy_dataclass import dataclass
 
 MAX_SEGMENTS = 64
 """The maximum number of segments that a page reads after the one of its token, unless the caller wants fewer."""
-MAX_LEAPS = 10_000
+MAX_TO_END = 10_000
 """The maximum number of segments that are read to find the end of the feed."""
 _TOKEN = re.compile("([0-9]{1,16})-([0-9]{1,16})-([0-9A-Z]{26})")
 
@@ -75,7 +75,7 @@ async def newest_token(state: State) -> str:
     segment = None if known is None else await read_segment(state, known.first)
     if segment is None:
         segment, _ = await _start(state, None)
-    for _ in range(MAX_LEAPS):
+    for _ in range(MAX_TO_END):
         following = await _following(state, segment)
         if following is None:
             break

@@ -74,13 +74,13 @@ async def next_commits(
     known, records = found or {}, [*first]
     for file in files[:MAX_RECORDS]:
         session.check_deadline()
-        body = known.get(file.location) or await read_receipt(session, entity, file)
+        body = known.get(file.location) or await _read_receipt(session, entity, file)
         records.append(commit_record(entity, file, body))
     rest = files[MAX_RECORDS:]
     return NewCommits(Chain(entity, records, bool(rest)), rest, "" if rest else version)
 
 
-async def read_receipt(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
+async def _read_receipt(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
     """Returns the committed receipt for a metadata file of an entity, if need be made of the pending one, with the
     current names of fields; None if there is none that can be read. Raises `StoreError`."""
     paths, key = session.state.paths, commit_key(entity, file.location)
@@ -214,7 +214,7 @@ class _Walk:
 
     async def _before(self, session: Session, file: MetadataFile) -> MetadataFile | None:
         """Returns the file that a commit replaced; None at the end of the chain."""
-        body = await read_receipt(session, self._pointer.entity, file)
+        body = await _read_receipt(session, self._pointer.entity, file)
         if body is None:
             return await self._logged_before(session, file)
         self._newer = file

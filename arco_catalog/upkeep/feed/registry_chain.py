@@ -137,8 +137,10 @@ async def _read_chain(session: Session, head: RegistryState, since: int) -> _Cha
 
 async def _commit(session: Session, head: RegistryState, name: str | None) -> CommitRecord | None:
     """Reads a commit of the registry; None if its object is gone or corrupt."""
-    if name is None or name == head.id:
-        return head if name is not None else None
+    if name is None:
+        return None
+    if name == head.id:
+        return head
     try:
         return await session.state.registry_commit(name)
     except (CommitStateUnknown, InternalError):

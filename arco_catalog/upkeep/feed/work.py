@@ -33,6 +33,7 @@ class FeedWork:
         goes on from what is stored."""
         if self._running.locked():
             return
+        warehouse = self._catalog.settings.warehouse
         async with self._running:
             session = task_session(self._catalog, "events", self._catalog.runtime.now_ms() + RUN_MS)
             try:
@@ -40,6 +41,8 @@ class FeedWork:
                 stats.errors += await self._deliveries.submit_due(session)
             except (StoreError, CatalogError) as error:
                 stats.errors += 1
-                _LOG.warning("changes could not enter the event feed, and the next run enters them: %s", error)
+                _LOG.warning("the work on the event feed of %s failed, and the next run goes on: %s", warehouse, error)
         for reason in stats.reasons:
-            _LOG.warning("commits could not enter the event feed, and the next run tries it again: %s", reason)
+            _LOG.warning(
+                "commits could not enter the event feed of %s, and the next run tries again: %s", warehouse, reason
+            )
