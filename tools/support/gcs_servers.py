@@ -44,7 +44,8 @@ class GcsServer:
 
 @contextmanager
 def fake_gcs_server() -> Iterator[GcsServer]:
-    """fake-gcs-server with its objects in memory. Of its preconditions only those of uploads hold."""
+    """fake-gcs-server with its objects on disk, since in memory it searches all of them for each read. Of its
+    preconditions only those of uploads hold."""
     program = built("fake-gcs-server")
 
     def command(port: int, folder: Path) -> list[str | Path]:
