@@ -33,14 +33,15 @@ class TokenSource(Protocol):
         ...
 
 
-def tokens_of(config: GcsConfig) -> TokenSource:
-    """Returns the source of access tokens for the configured credentials."""
+def tokens_of(config: GcsConfig, scopes: Sequence[str] | None = None) -> TokenSource:
+    """Returns the source of access tokens for the configured credentials; those of google-auth have the `scopes`, as
+    `GoogleTokens` has them."""
     match config.credentials:
         case Anonymous():
             return FixedToken("")
         case AccessToken(token):
             return FixedToken(token)
-    return GoogleTokens(config)
+    return GoogleTokens(config, scopes)
 
 
 class FixedToken:

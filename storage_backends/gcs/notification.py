@@ -8,8 +8,8 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 
-from storage_backends.gcs.config import AccessToken, Anonymous, GcsConfig
-from storage_backends.gcs.credentials import FixedToken, GoogleTokens, TokenSource, tokens_of
+from storage_backends.gcs.config import GcsConfig
+from storage_backends.gcs.credentials import FixedToken, tokens_of
 from storage_backends.wire.fetch import failure_of, fetch
 
 TOPIC = re.compile(r"projects/[a-z][a-z0-9.:-]{4,62}/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}")
@@ -29,7 +29,7 @@ class Topic:
         self._is_emulated = bool(emulator)
         self._url = f"{f'http://{emulator}' if emulator else 'https://pubsub.googleapis.com'}/v1/{name}:publish"
         self._name = name
-        self._tokens = FixedToken("") if emulator else _tokens(GcsConfig.from_environment(environment))
+        self._tokens = FixedToken("") if emulator else tokens_of(GcsConfig.from_environment(environment), (SCOPE,))
         self._now_ms = now_ms
 
     async def publish(self, body: bytes, ordering_key: str) -> None:
@@ -49,9 +49,3 @@ class Topic:
         )
         if answer.status != 200:
             raise failure_of(f"the message was not published: Pub/Sub, for {self._name},", answer)
-
-
-def _tokens(config: GcsConfig) -> TokenSource:
-    """Returns the source of tokens of the configured credentials, with the scope of Pub/Sub where it can be set."""
-    fixed = isinstance(config.credentials, Anonymous | AccessToken)
-    return tokens_of(config) if fixed else GoogleTokens(config, (SCOPE,))
