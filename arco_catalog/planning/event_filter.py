@@ -68,10 +68,10 @@ def read_filter(fields: Fields) -> EventFilter:
             f"the fields are {', '.join(sorted(FIELDS))}"
         )
     if fields.optional("custom-filters", ANY):
-        raise BadRequest("Invalid request.custom-filters: this catalog has only the filters of the proposal")
+        raise BadRequest(f"Invalid {fields.at}.custom-filters: this catalog has only the filters of the proposal")
     names = _some(fields, "catalog-objects-by-name", list_of(STRING))
     if names is not None and not all(names):
-        raise BadRequest("Invalid request.catalog-objects-by-name: a name must have at least one level")
+        raise BadRequest(f"Invalid {fields.at}.catalog-objects-by-name: a name must have at least one level")
     types = _some(fields, "operation-types", STRING)
     uuids = _some(fields, "catalog-objects-by-uuid", STRING)
     objects = _some(fields, "object-types", one_of(*OBJECT_TYPES))
@@ -88,5 +88,5 @@ def _some(fields: Fields, name: str, item: Shape[T]) -> list[T] | None:
     """Returns a list of conditions, None if there is none. Raises `BadRequest` for a list that is too long."""
     found = fields.optional(name, list_of(item))
     if found is not None and len(found) > MAX_CONDITIONS:
-        raise BadRequest(f"Invalid request.{name}: it has more than {MAX_CONDITIONS:,} items")
+        raise BadRequest(f"Invalid {fields.at}.{name}: it has more than {MAX_CONDITIONS:,} items")
     return found

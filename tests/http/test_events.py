@@ -35,18 +35,24 @@ async def query(client: Client, **body: JsonValue) -> Answer:
     return await client.post(EVENTS, {name.replace("_", "-"): value for name, value in body.items()})
 
 
-async def events(service: HttpService, **body: JsonValue) -> Sequence[JsonObject]:
-    """All events that a request selects, of all pages, after the changes so far have entered."""
-    await feed(service.session())
-    found: list[JsonObject] = []
+async def pages(service: HttpService, **body: JsonValue) -> Sequence[Sequence[JsonObject]]:
+    """The events of each page, up to the end of the feed."""
+    found: list[Sequence[JsonObject]] = []
     token: JsonValue = None
     while True:
         answer = await query(service.client, **body, continuation_token=token)
         assert answer.status == 200, answer.body
-        found += objects(answer.json, "events")
         if answer.json["continuation-token"] == token:
+            assert answer.json["events"] == []
             return found
+        found.append(objects(answer.json, "events"))
         token = answer.json["continuation-token"]
+
+
+async def events(service: HttpService, **body: JsonValue) -> Sequence[JsonObject]:
+    """All events that a request selects, of all pages, after the changes so far have entered."""
+    await feed(service.session())
+    return [each for page in await pages(service, **body) for each in page]
 
 
 def operation_of(event: JsonObject) -> JsonObject:
@@ -254,19 +260,6 @@ async def feed_of_segments(number: int, last: FeedKind = "commit") -> HttpServic
         await service.store.put(state.paths.feed_segment(first), segment.body, ABSENT)
         before = id_
     return service
-
-
-async def pages(service: HttpService, **body: JsonValue) -> Sequence[Sequence[JsonObject]]:
-    """The events of each page, up to the end of the feed."""
-    found: list[Sequence[JsonObject]] = []
-    token: JsonValue = None
-    while True:
-        answer = await query(service.client, **body, continuation_token=token)
-        assert answer.status == 200, answer.body
-        if answer.json["continuation-token"] == token:
-            return found
-        found.append(objects(answer.json, "events"))
-        token = answer.json["continuation-token"]
 
 
 async def test_a_page_reads_a_bounded_number_of_segments() -> None:
