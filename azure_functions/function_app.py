@@ -91,7 +91,8 @@ async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
 @app.timer_trigger(arg_name="timer", schedule="0 */5 * * * *")
 async def work_on_schedule(timer: func.TimerRequest) -> None:
     """Executes the background tasks that are due in all catalogs, every 5 minutes, for at most `RUN_MS`, and logs the
-    counts of every catalog. A task that is being executed when that time is over is released for the next run."""
+    counts of every catalog. With ARCO_EVENTS it also fills the event feeds and delivers events. A task that is being
+    executed when that time is over is released for the next run."""
     async with opened(os.environ, _runtime) as inventory:
         end_ms = _runtime.now_ms() + RUN_MS
         policies, sinks = task_policies_from_env(os.environ), sinks_from_env(os.environ, _runtime)
@@ -127,8 +128,8 @@ async def collect_on_schedule(timer: func.TimerRequest) -> None:
 
 
 async def _app() -> App:
-    """Returns the app that serves the API. The first request opens it: opening awaits, and nothing can be awaited when
-    the module is imported."""
+    """Returns the app that serves the API, always the same one. The first request opens it: opening awaits, and nothing
+    can be awaited when the module is imported. If that fails, the next request tries again."""
     global _catalog, _served
     async with _opening:
         if _served is None:

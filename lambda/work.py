@@ -37,7 +37,8 @@ Record = Mapping[str, str]
 def handler(event: Mapping[str, object], context: Context) -> JsonObject:
     """Runs the jobs of a batch of SQS records in order, and returns `batchItemFailures` with the ids of the messages of
     failed jobs, which SQS delivers once more; SQS deletes the other messages. An event without records is itself the
-    message of one job: returns an empty object, and raises the error of a job that fails."""
+    message of one job: returns an empty object, and raises the error of a job that fails, but not if only the time was
+    over."""
     if "Records" not in event:
         asyncio.run(_one(dumps(cast(JsonObject, {**event})).decode(), context))
         return {}

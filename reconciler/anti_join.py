@@ -200,7 +200,8 @@ class SparkDeletion(Deletion):
         self._shared = shared
 
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
-        """Returns these files without the ones to which another table refers, which it counts as not deleted."""
+        """Returns these files without the ones to which another table refers, which it counts as not deleted; all of
+        them, without a Spark job, if no file is shared."""
         if not files or not self._shared.any:
             return files
         left: list[ReachedFile] = []
@@ -213,8 +214,9 @@ class SparkDeletion(Deletion):
 
     async def _data(self, inventory: Inventory) -> None:
         """Deletes the data files and delete files in the manifests of the inventory on executors, without the ones to
-        which other tables refer, and counts missing manifests. Raises `TaskFailed` before the first deletion if a
-        manifest can't be read."""
+        which other tables refer, and adds missing manifests to the progress. The first lease chooses the number of
+        parts and saves it in the checkpoint. Raises `TaskFailed` before the first deletion if a manifest can't be
+        read."""
         shared = self._shared
         async with aclosing(inventory.chunks()) as chunks:
             manifests = [manifest.location async for chunk in chunks for manifest in chunk.manifests]

@@ -79,8 +79,9 @@ class CatalogConfig:
     def from_environment(
         cls, environment: Mapping[str, str], catalog: DeployedCatalog, opens: StoreOpener = open_by_environment
     ) -> "CatalogConfig":
-        """Returns the settings of a catalog of the store that these environment variables name. Raises `KeyError` if
-        they name no store, and `ValueError` for an invalid variable."""
+        """Returns the settings of a catalog of the store that these environment variables name, with the realm of the
+        catalog only if the variables name realms. Raises `KeyError` if they name no store, and `ValueError` for an
+        invalid variable."""
         return cls(
             STORE.require(environment),
             catalog.name,
@@ -141,7 +142,8 @@ class CatalogConfig:
 
 
 def _session(catalog: Catalog) -> Session:
-    """Returns a session of the reconciler with a catalog."""
+    """Returns a session of the reconciler with a catalog, or with the registry of a realm, in which everything is
+    allowed for `TIMEOUT_MS`."""
     deadline_ms = catalog.runtime.now_ms() + TIMEOUT_MS
     return catalog.session(
         OperationRequest("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms), ALLOW_ALL

@@ -129,8 +129,9 @@ class SparkBatchRunner:
     def _take(
         self, run: Run, part: Part[Batch[T, R], BatchResult[R]], queue: deque[Batch[T, R]]
     ) -> Iterator[tuple[Batch[T, R], R | None]]:
-        """Adds the outcome of a batch's Spark job to the run's counts, and yields the batch with the result. The halves
-        of a failed batch of more than one object are put at the front of `queue` instead."""
+        """Adds the outcome of a batch's Spark job to the run's counts, and yields the batch with the result; with None,
+        as one that can't be read, for a single object whose job failed. The halves of a failed batch of more than one
+        object are put at the front of `queue` instead. Raises the error of Spark as `run_batches` does."""
         [batch] = part.items
         self._losses.note(part.lost)
         if part.lost is None:
@@ -176,7 +177,8 @@ def _is_near(deadline: Deadline) -> bool:
 
 
 async def _run_batches(job: CollectionJob, batches: list[Batch[T, R]]) -> list[BatchResult[R]]:
-    """Works on batches of a collection in an executor, and returns their results."""
+    """Works on batches of a collection in an executor, and returns their results in order, that of a stopped one
+    without a result. What the thread has read in a former batch of the run is used again."""
     if _CACHE.run != job.run:
         _CACHE.run, _CACHE.entities = job.run, EntityCache()
     results: list[BatchResult[R]] = []

@@ -104,7 +104,8 @@ class _Run:
             self.on_finding(finding)
 
     def finish(self, relation: Relation, tally: Tally) -> None:
-        """Adds the findings of a table, and counts the table as done."""
+        """Adds the findings of a table, counts the table as done, and updates the progress, with the name up to which
+        all tables are done."""
         for finding in tally.findings(relation):
             self.add(finding)
         self.looks.pop(relation.entity, None)
@@ -193,8 +194,9 @@ async def _add_result(run: _Run, result: TaskResult, max_manifests: int) -> list
 
 
 async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
-    """Counts one part of a table that was split into parts as done. After the last one, the table is done, or must be
-    read again if it has changed. Returns the further parts that must be done because of it."""
+    """Counts one part of a table that was split into parts as done. After the last one, the table is done, with a
+    finding if a part failed, or must be read again if it has changed. Returns the further parts that must be done
+    because of it."""
     table = run.split[relation.entity]
     table.parts_left -= 1
     if table.parts_left:

@@ -67,7 +67,8 @@ class Acceptor:
 
     def _accept(self) -> None:
         """Accepts connections that wait at the listener, up to `AT_ONCE`. If there are too many, cuts one by
-        `Crowd.make_room`, or pauses if that cuts none; also pauses if there are no descriptors."""
+        `Crowd.make_room`, or pauses if that cuts none; also pauses, and logs a warning, if there is no descriptor or
+        memory for one. Raises any other `OSError` of the listener."""
         for _ in range(AT_ONCE):
             if self._crowd.full:
                 if not self._crowd.make_room():

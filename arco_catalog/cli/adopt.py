@@ -47,7 +47,8 @@ async def _original(session: Session) -> str | None:
 
 
 def _print(found: Sequence[JsonObject], *, confirmed: bool) -> None:
-    """Writes the copies of catalogs, and if the adoption was not `confirmed`, how to adopt them."""
+    """Writes the copies of catalogs, and if the adoption was not `confirmed`, how to adopt them; or that there is no
+    copy."""
     if found:
         state = "adopted" if confirmed else "a copy"
         print(table(HEADINGS, [(format_text(each["name"]), format_text(each["copy_of"]), state) for each in found]))

@@ -68,7 +68,8 @@ async def _examine(options: CatalogOptions, session: Session, token: str) -> Seq
 async def _of_token(
     options: CatalogOptions, session: Session, setup: AuthenticationSetup, token: str
 ) -> Sequence[Check]:
-    """Returns the checks of a token: its form, its signature and claims, and the principal."""
+    """Returns the checks of a token, up to the first that fails: its form, its signature and claims, the principal and
+    the roles."""
     unverified = read_unverified(token)
     if unverified is None:
         return [Check("token", Status.FAILED, "it is no signed JWT in compact form", "request an access token, as JWT")]
@@ -82,7 +83,8 @@ async def _of_token(
 
 
 async def _of_principal(session: Session, found: AuthenticationResult) -> Sequence[Check]:
-    """Returns the checks of the principal of a token, and of the roles that the token activates."""
+    """Returns the checks of the principal of a token, and of the roles that the token activates. If there is no such
+    principal, or it must rotate its secret, only that failed check."""
     head = await session.head()
     standing = await look_up(session.state, head.index, standing_of(head.index, found.identity))
     if standing is None:
@@ -99,15 +101,17 @@ async def _of_principal(session: Session, found: AuthenticationResult) -> Sequen
 
 
 def _advice(found: AuthenticationResult) -> str:
-    """Returns what to do about a token without a principal. A command is quoted for a shell: the subject is text that a
-    stranger may have chosen."""
+    """Returns what to do about a token without a principal: log in again if the catalog issued the token, otherwise a
+    command that gives a principal its subject. The command is quoted for a shell: the subject is text that a stranger
+    may have chosen."""
     if not found.identity.issued:
         return "log in again: the principal was dropped, or its secret replaced"
     return f"arco principals update NAME --property {quote(f'arco.subject={found.identity.principal}')}"
 
 
 def _claims(token: UnverifiedToken) -> str:
-    """Formats the algorithm, the key id and some claims of a token."""
+    """Formats the algorithm and key id of a token, and the claims in `CLAIMS` that it has, cut to `MAX_SHOWN`
+    characters."""
     shown = {**{name: token.header.get(name) for name in ("alg", "kid")}, **token.claims}
     parts = (f"{name}={shown[name]}" for name in ("alg", "kid", *CLAIMS) if shown.get(name) is not None)
     return escaped(" ".join(part[:MAX_SHOWN] for part in parts))

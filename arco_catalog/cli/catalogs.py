@@ -119,6 +119,8 @@ def run(
 async def _carry_out_action(
     realm: Realm, session: Session, options: CatalogOptions, action: str, name: str, arguments: CatalogArguments
 ) -> JsonObject:
+    """Creates, shows, updates, undrops, or else drops a catalog, and returns it as JSON, a dropped or undropped one
+    with the purges that were cancelled."""
     match action:
         case "create":
             policy = key_policy_from_env(options.environment)
@@ -141,6 +143,8 @@ async def _carry_out_action(
 async def _undrop(
     realm: Realm, session: Session, options: CatalogOptions, name: str, arguments: CatalogArguments
 ) -> JsonObject:
+    """Undrops the catalog that `_stray` finds, with the properties and the storage that the arguments give, and returns
+    it with the purges that were cancelled. A state that has no storage type gets that of the base location."""
     properties: dict[str, JsonValue] = {**_PAIRS(arguments.properties)}
     if arguments.base is not None:
         properties[BASE_LOCATION] = canonical_url(arguments.base, options.environment)
@@ -183,8 +187,8 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
 
 
 def _describe_stray(stray: StrayCatalog) -> JsonObject:
-    """Returns a dropped catalog as JSON: its folder, name and last change, and its properties and storage
-    configuration."""
+    """Returns a dropped catalog as JSON: its folder, name and last change, whether its state is closed, and its
+    properties and storage configuration."""
     recorded = stray.state.catalog or {}
     return {
         "folder": stray.root,
@@ -197,7 +201,8 @@ def _describe_stray(stray: StrayCatalog) -> JsonObject:
 
 
 def _request(realm: Realm, options: CatalogOptions, name: str, arguments: CatalogArguments) -> CatalogRequest:
-    """Returns the request for a new catalog that the arguments describe."""
+    """Returns the request for a new catalog that the arguments describe, of the type INTERNAL and in the default base
+    location unless they give others. Raises `CliError`, `ValueError` or `BadRequest` for invalid arguments."""
     base = _default_base(realm, name) if arguments.base is None else canonical_url(arguments.base, options.environment)
     properties = {**_PAIRS(arguments.properties), BASE_LOCATION: base}
     storage = {
@@ -259,7 +264,8 @@ def _object(document: str | None) -> JsonObject:
 
 
 def _as_text(action: str, shown: JsonValue, *, dropped: bool) -> str:
-    """Formats the result of an action: a list of catalogs, one catalog, or one line about a change."""
+    """Formats the result of an action: a list of catalogs, one catalog, or one line about a change, with a line for
+    every purge that it cancelled. Raises `TypeError` for any other JSON."""
     match shown:
         case list():
             found = [each for each in shown if isinstance(each, dict)]
@@ -275,7 +281,7 @@ def _as_text(action: str, shown: JsonValue, *, dropped: bool) -> str:
 
 
 def _cancelled(shown: JsonObject) -> Sequence[str]:
-    """Returns a line for each table whose purge the drop cancelled."""
+    """Returns a line for each table whose purge the drop or undrop of a catalog cancelled."""
     return [
         escaped(f"The purge of {table} was cancelled: its files stay.") for table in texts(shown, "cancelledPurges")
     ]

@@ -109,7 +109,7 @@ class Checks:
 
     async def _check_store(self, session: Session) -> None:
         """Records whether the store can be listed and HEAD can be read, and if so the checks that need this: the clock,
-        the realm or catalog, conditional writes and the allowed locations."""
+        the realm or catalog, conditional writes (skipped without a catalog or realm) and the allowed locations."""
         store = session.state.store
         missing = missing_folder(self._options.store)
         if missing is not None:
@@ -210,8 +210,8 @@ async def _catalog(deployed: DeployedCatalog, session: Session) -> Check:
 
 
 def packages(store: str) -> Check:
-    """Checks that the packages of `arco serve` and of the store's client are installed. Without httptools it fails for
-    a store in a cloud; any other missing package of the server is a warning."""
+    """Checks that uvicorn, uvloop and httptools are installed, which `arco serve` needs. Without httptools, which the
+    clients of stores in a cloud need, the check fails for such a store; otherwise a missing package is a warning."""
     extra = "azure" if is_azure(store) else {"s3": "s3", "gs": "gcs"}.get(store.partition(":")[0])
     if extra is not None and find_spec("httptools") is None:
         advice = f"install the extra '{extra}' of arco-catalog"

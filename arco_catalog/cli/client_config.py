@@ -91,9 +91,9 @@ IN_MEMORY = """\
 def client_config(
     uri: str, warehouse: str, store: str, environment: Mapping[str, str], login: Login | None = None
 ) -> str:
-    """Returns the configuration of Spark, PyIceberg and Trino; with a login also of Flink and DuckDB. Each block is
-    ready to paste, except for the placeholder of the login. For a store in memory, which engines can't reach, returns a
-    comment that explains this."""
+    """Returns the configuration of Spark, PyIceberg and Trino; with a login also of Flink and DuckDB, and with the
+    settings by which engines get credentials for files from the catalog. Each block is ready to paste, except for the
+    placeholder of the login. For a store in memory, which engines can't reach, returns a comment that explains this."""
     if store.partition(":")[0] == "memory":
         return IN_MEMORY
     settings = store_settings(store, environment)
@@ -105,7 +105,8 @@ def client_config(
 
 
 def file_io(store: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns the properties of Iceberg by which engines reach the files of a store, without secrets."""
+    """Returns the properties of Iceberg, those of Spark and of PyIceberg together, by which engines reach the files of
+    a store, without the FileIO class and without secrets."""
     settings = store_settings(store, environment)
     named = {**settings.spark, **settings.pyiceberg}
     return {name: value for name, value in named.items() if name != "io-impl" and not value.startswith("$")}
@@ -165,9 +166,9 @@ def _gcs(environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _azure(store: str, environment: Mapping[str, str]) -> StoreSettings:
-    """Returns the settings for Azure: the account, the endpoint if it is not Azure's, and the key or signature if the
-    client libraries do not find it themselves. Sources:
-    Iceberg's `AzureProperties`; PyIceberg, "Azure Data Lake"; Trino, "Azure Storage file system support"."""
+    """Returns the settings for Azure: the account, the endpoint if it is not Azure's, and the variable with the key or
+    signature, in engines that do not read it themselves. Sources: Iceberg's `AzureProperties`; PyIceberg, "Azure Data
+    Lake"; Trino, "Azure Storage file system support"."""
     config = AzureConfig.from_environment(environment)
     endpoint = config.endpoint_url
     host = StoreUrl.parse(canonical_url(store, environment)).host.partition("@")[2]

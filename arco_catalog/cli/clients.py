@@ -20,7 +20,8 @@ class StoreClient:
     extra: str = ""
 
     def missing(self) -> str | None:
-        """Returns the reason why the client can't be used, or None if the module is installed."""
+        """Returns the reason why the client can't be used, or None if the module that it needs is installed, or if it
+        needs none."""
         if self.module is None or is_installed(self.module):
             return None
         return f"{self.module} is not installed: install the extra '{self.extra}' of arco-catalog"
@@ -64,8 +65,9 @@ def is_installed(module: str) -> bool:
 
 def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
     """Returns the reason why this project's HTTP client refuses an S3 store, so that only the SDK can reach it. Returns
-    None if the client does not refuse it, for stores other than S3, and if a missing package or invalid settings
-    prevent the check: the first use of the store reports these."""
+    None if the client does not refuse it, for stores other than S3, and if a missing package or the lack of a valid
+    endpoint prevents the check: the first use of the store reports these. Raises `ValueError` for a URL that names no
+    store."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         return None

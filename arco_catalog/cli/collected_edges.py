@@ -58,7 +58,8 @@ class CollectedEdges:
     is_partial: bool = False
 
     def add(self, row: Row) -> None:
-        """Adds a row, unless there is a better one, or there are `MAX_EDGES` others."""
+        """Adds a row, in place of a worse one for the same ends and job, unless there is a better one; if there are
+        `MAX_EDGES` others, marks the edges as partial instead."""
         key = (*end_of(row, "input"), *end_of(row, "output"), row["job_namespace"], row["job_name"])
         best = self.rows.get(key)
         if best is None and len(self.rows) >= MAX_EDGES:
@@ -68,14 +69,15 @@ class CollectedEdges:
 
 
 def end_of(row: Row, end: str) -> tuple[object, object]:
-    """Returns what an end of an edge is, `input` or `output`: the table, or else the dataset."""
+    """Returns what an end of an edge is, `input` or `output`: the table and None, or else None and the dataset."""
     entity = row[f"{end}_entity"]
     return entity, None if entity is not None else row[f"{end}_dataset"]
 
 
 def read_collected(source: Source, entity: str, direction: str, steps: int) -> CollectedEdges:
-    """Returns the edges around a table, up to `steps` edges away in the direction (`both`, `upstream` or
-    `downstream`). Raises `LibraryMissing` and `NotCollected`."""
+    """Returns the edges around a table, up to `steps` edges away in the direction (`both`, `upstream` or `downstream`).
+    Raises `LibraryMissing` if PyIceberg or PyArrow is not installed, and `NotCollected` for any error while the table
+    `system.lineage` is read."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise LibraryMissing(library)
@@ -107,8 +109,8 @@ def _table(source: Source) -> "Table":
 
 
 def _walk(table: "Table", found: CollectedEdges, entity: str, steps: int, here: str, there: str) -> None:
-    """Adds to `found` the edges that have the table at their end `here`, then those at the tables of the other ends,
-    and so on, at most `steps` times."""
+    """Adds to `found` the edges that have the table at their end `here`, then the edges at the tables of the other
+    ends, and so on, at most `steps` times. No table is visited a second time, and at most `MAX_EDGES` are."""
     seen, frontier = {entity}, {entity}
     for _ in range(steps):
         if not frontier:
@@ -124,8 +126,8 @@ def _walk(table: "Table", found: CollectedEdges, entity: str, steps: int, here: 
 
 
 def _rows(table: "Table", found: CollectedEdges, column: str, entities: Collection[str]) -> Iterator[Row]:
-    """Yields the rows that have one of the entities in a column, from at most `MAX_FILES` files of the latest days, and
-    at most `MAX_ROWS`; marks `found` as partial if there are more."""
+    """Yields the rows of `system.lineage` that have one of the entities in a column, from at most `MAX_FILES` files of
+    the latest days, and at most `MAX_ROWS` rows; marks `found` as partial if there are more."""
     from pyiceberg.expressions import In
     from pyiceberg.io.pyarrow import ArrowScan
 
@@ -145,7 +147,8 @@ def _rows(table: "Table", found: CollectedEdges, column: str, entities: Collecti
 
 
 def _day(task: "FileScanTask") -> int:
-    """Returns the day of a file, in days since 1970: the only partition field of the table."""
+    """Returns the day of a file, in days since 1970: the only partition field of the table. A file without one has
+    0."""
     day = task.file.partition[0]
     return day if isinstance(day, int) else 0
 

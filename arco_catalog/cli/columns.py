@@ -27,7 +27,8 @@ def as_json(value: JsonValue) -> str:
 
 
 def _with_times(value: JsonValue) -> JsonValue:
-    """Returns a JSON value in which each time in milliseconds has a readable one beside it."""
+    """Returns a copy of a JSON value in which every field with a time in milliseconds, at any level, is followed by a
+    field with the time as text (see `as_json`)."""
     match value:
         case dict():
             shown: JsonObject = {}

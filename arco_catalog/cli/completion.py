@@ -63,7 +63,7 @@ def _arguments(parser: Parser) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
-    """Returns a help text on one line, without the variable at the end."""
+    """Returns the help text of an option on one line, without the environment variable that may be named at the end."""
     return re.sub(r" \[env .*\]$", "", " ".join(text.replace("%%", "%").split()))
 
 

@@ -121,9 +121,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._parse(rest)
 
     def _refuse_head(self) -> None:
-        """Answers 431 to a head that is too large, and closes after `LINGER_SECONDS`. Closes without an answer if an
-        earlier request has none yet, since the client would take the 431 for it, or if the bytes do not belong to a
-        head, but to the framing of a chunked body."""
+        """Answers 431 to a head that is too large, counts it, and closes after `LINGER_SECONDS`. Closes without an
+        answer if an earlier request has none yet, since the client would take the 431 for it, or if the bytes do not
+        belong to a head, but to the framing of a chunked body."""
         self._crowd.when_one_is_refused("head-too-large")
         waits = self.cycle is not None and not self.cycle.response_complete
         if waits or self._head_timer is None:
@@ -142,8 +142,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(LINGER_SECONDS, self.cut)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers 400 to bytes that are not a request, and closes. If another request on the connection waits for an
-        answer, closes without this one: the client would take the 400 for that answer, which may be a commit's."""
+        """Answers 400 to bytes that are not a request, or to too many pipelined ones, counts it, and closes. If another
+        request on the connection waits for an answer, closes without this one: the client would take the 400 for that
+        answer, which may be a commit's."""
         self._crowd.when_one_is_refused("malformed" if len(self.pipeline) < MAX_PIPELINED else "pipelined")
         if self.cycle is None or self.cycle.response_complete:
             super().send_400_response(msg)
@@ -215,7 +216,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._overhead, self._queued = overhead, queued
 
     def _start_head_timer(self) -> None:
-        """Starts the time limit for the head of a request."""
+        """Starts the time limit for the head of a request, after which the connection is closed; does nothing while one
+        runs."""
         if self._head_timer is None:
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._refuse_slow_head)
 

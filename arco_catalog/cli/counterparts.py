@@ -55,8 +55,9 @@ class Counterpart:
 
 
 def counterpart(source: RealmObject) -> Counterpart:
-    """Returns what an object of a foreign realm would be here; without an object, and with the reason, for one that
-    can't be here."""
+    """Returns what an object of a foreign realm would be here, as far as it can be, with the reason for every part that
+    is left out; without an object, and with the reason, for one that can't be here. Objects other than principals,
+    roles, catalogs and grants are returned as they are."""
     try:
         match source.kind:
             case Kind.PRINCIPAL | Kind.PRINCIPAL_ROLE | Kind.CATALOG_ROLE:
@@ -74,7 +75,8 @@ def counterpart(source: RealmObject) -> Counterpart:
 
 
 def _entity(source: RealmObject) -> Counterpart:
-    """Returns the counterpart of a principal or role."""
+    """Returns the counterpart of a principal or role: the properties that it can have here, and of a principal role
+    whether it is federated."""
     properties, left_out = _properties(source.document, source.kind)
     document: JsonObject = {"properties": properties}
     if source.kind is Kind.PRINCIPAL_ROLE:
@@ -140,7 +142,8 @@ def _catalog(source: RealmObject) -> Counterpart:
 
 
 def _normal(properties: JsonObject, storage: JsonObject) -> JsonObject:
-    """Returns a storage configuration with its locations and the base location in one spelling and order."""
+    """Returns a storage configuration in whose allowed locations the base location is included, each in canonical form
+    and once."""
     listed = texts(with_base(properties, storage), "allowedLocations")
     locations: list[JsonValue] = [*dict.fromkeys(Location.parse(item).uri for item in listed)]
     return {**storage, "allowedLocations": locations}
@@ -169,7 +172,7 @@ def _grant(source: RealmObject) -> Counterpart:
 
 def differences(there: RealmObject, here: RealmObject) -> Iterator[str]:
     """Yields in which fields an object here differs from the counterpart of one at the source, as texts. More allowed
-    locations here are no difference."""
+    locations here, and another spelling of the base location, are no difference."""
     ours, theirs = mapping(here.document, "properties"), mapping(there.document, "properties")
     for name in unequal_names(ours, theirs):
         if not _is_same_base(name, ours, theirs):
@@ -189,7 +192,7 @@ def differences(there: RealmObject, here: RealmObject) -> Iterator[str]:
 
 
 def unequal_names(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Sequence[str]:
-    """Returns the names of properties or fields whose values differ, sorted."""
+    """Returns the names of properties or fields whose values differ, sorted. A missing one is equal to None."""
     return sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
 
 

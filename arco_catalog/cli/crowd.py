@@ -61,14 +61,14 @@ class Crowd:
         return self._count >= self.limit
 
     def expect(self) -> None:
-        """Counts one more connection of the process, which was accepted. `add` follows when the connection has a
-        protocol, after the TLS handshake."""
+        """Counts one more connection of the process, which was accepted, and calls `when_size_changes`. `add` follows
+        when the connection has a protocol, after the TLS handshake."""
         self._count += 1
         self.when_size_changes(self._count)
 
     def lost(self) -> None:
         """Counts one connection of the process less: an accepted socket was closed, before or after `add`. Calls
-        `when_one_leaves`."""
+        `when_size_changes` and `when_one_leaves`."""
         self._count -= 1
         self.when_size_changes(self._count)
         self.when_one_leaves()
@@ -89,7 +89,8 @@ class Crowd:
             self._idle[member] = self._clock()
 
     def left(self, member: Member) -> None:
-        """Removes a connection that was closed, counts one less, and calls `when_one_leaves`."""
+        """Removes a connection that was closed, and counts one less, by which `when_size_changes` and `when_one_leaves`
+        are called."""
         self.busy(member)
         self._leaving.discard(member)
         self.lost()
@@ -111,8 +112,9 @@ class Crowd:
         return False
 
     def check_kept(self, member: Member) -> None:
-        """Cuts a connection if all together buffer more than the limit: the new or idle one that buffers the largest
-        number of bytes, or `member`, which has just sent, if no such connection buffers any."""
+        """Cuts a connection, and reports that to `when_one_is_refused`, if all together buffer more than the limit: the
+        new or idle one that buffers the largest number of bytes, or `member`, which has just sent, if no such
+        connection buffers any."""
         leaving = sum(each.kept_bytes for each in self._leaving)
         if self.kept_bytes - leaving > self._max_kept_bytes:
             waiting = [each for each in (*self._new, *self._idle) if each.kept_bytes]
@@ -120,7 +122,8 @@ class Crowd:
             self._cut(max(waiting, key=lambda each: each.kept_bytes, default=member))
 
     def _cut(self, member: Member) -> None:
-        """Ends the connection of a member, and counts it as leaving."""
+        """Closes the connection of a member at once. It counts as leaving, and in the number of connections, until
+        `left` is called."""
         self.busy(member)
         self._leaving.add(member)
         member.cut()

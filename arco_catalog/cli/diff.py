@@ -35,8 +35,8 @@ def run(options: CatalogOptions, name: str, before: str, after: str | None, *, a
 
 
 def as_text(compared: JsonObject) -> str:
-    """Formats a comparison: both versions, then one line a difference, with + for what was added, - for what
-    was dropped, and ~ for what changed."""
+    """Formats a comparison: both versions, then one line a difference, with + for what was added, - for what was
+    dropped, and ~ for what changed, or a line that nothing differs."""
     lines = [*_differences(compared)] or ["Nothing differs."]
     heads = [f"{side.ljust(4)}  {_version(mapping(compared, side))}" for side in ("from", "to")]
     return "\n".join(map(escaped, [*heads, "", *lines]))
@@ -98,7 +98,8 @@ def _mappings(differences: JsonObject, noun: str) -> Iterator[str]:
 
 
 def _snapshots(snapshots: JsonObject) -> Iterator[str]:
-    """Yields the lines about the current snapshot and the numbers of added and dropped ones."""
+    """Yields the lines about the snapshots of two versions: how the current ones are related, unless they are equal,
+    and the numbers of added and dropped ones that are not 0."""
     counts = mapping(snapshots, "counts")
     relation = snapshots.get("relation")
     if relation not in (None, "equal"):

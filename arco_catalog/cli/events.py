@@ -59,9 +59,9 @@ def run_read(
     new: bool,
     follow: bool,
 ) -> int:
-    """Lists the events after a token, or from the beginning of the feed, or only `new` ones, at most `limit`; with
-    `follow` also those that enter later, until the command is stopped, and while there is no feed it waits for one. The
-    last event of each page has the token after it. Returns 0. Raises `CliError`."""
+    """Lists the events after a token, or from the beginning of the feed, or only `new` ones, of the time `since_ms` and
+    later, at most `limit`; with `follow` also events that enter later, until the command is stopped, and while there is
+    no feed it waits for one. The last event of each page has the token after it. Returns 0. Raises `CliError`."""
     selected: JsonObject = {**event_filter, **({} if since_ms is None else {"since-timestamp-ms": since_ms})}
 
     async def work() -> None:
@@ -78,7 +78,8 @@ def run_read(
 
 
 async def _wait_for_feed(session: Session) -> bool:
-    """Returns once the catalog has an event feed: whether it had none at first, which is written to stderr."""
+    """Waits until the catalog has an event feed, and returns whether it had none at first, which is then written to
+    stderr, once."""
     waited = False
     while True:
         try:
@@ -94,7 +95,8 @@ async def _wait_for_feed(session: Session) -> bool:
 async def _events(
     session: Session, event_filter: JsonObject, token: str | None, limit: int | None, *, follow: bool
 ) -> AsyncGenerator[JsonObject, None]:
-    """Yields the events after a token, the last one of each page with the token after it."""
+    """Yields the events after a token that the filter selects, at most `limit`, the last one of each page with the
+    token after it. Ends where the feed ends; with `follow` it waits for later events."""
     selected, left = read_filter(Fields(event_filter, "events")), limit
     while left is None or left > 0:
         page = await events_page(

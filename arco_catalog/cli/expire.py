@@ -15,9 +15,9 @@ from arco_catalog.upkeep.purge.worker import task_worker
 
 
 def run(options: CatalogOptions, table: str, settings: SnapshotExpiry, *, dry: bool, as_json: bool) -> int:
-    """Removes what has expired of a table by its policy, its properties and these settings, which come first, in this
-    process, and prints the result; if `dry`, only prints what would be removed. Returns 0. Raises `CliError`, also if
-    the commit failed."""
+    """Removes what has expired of a table by its policy, its properties and these settings, which come first, by a task
+    that it makes and executes in this process, and prints the result; if `dry`, only prints what would be removed.
+    Returns 0. Raises `CliError`, also if the task failed."""
     namespace, name = parse_identifier(table)
 
     async def show() -> JsonObject:
@@ -43,7 +43,7 @@ def run(options: CatalogOptions, table: str, settings: SnapshotExpiry, *, dry: b
 
 
 def _as_text(table: str, plan: JsonObject) -> str:
-    """Formats which snapshots and refs expire, or why none does."""
+    """Formats which branches, tags and snapshots of a table expire, or, if they are held back, why none does."""
     if plan["held_back"] is not None:
         return f"{table}: nothing expires: {plan['held_back']}"
     snapshots, refs = plan["snapshots"], plan["refs"]

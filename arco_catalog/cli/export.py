@@ -64,7 +64,7 @@ async def _print_plan(catalog: CatalogOptions, only: tuple[str, ...]) -> int:
 
 async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple[str, ...], url: str) -> RealmReport:
     """Makes the namespaces, tables and views of this catalog in another server's, and returns the report. With no
-    `apply` it only reads."""
+    `apply` it only reads. Writes its progress to stderr now and then."""
     from arco_catalog.cli.foreign_server import open_foreign_server  # needs httptools, which a plan on stdout does not
 
     report = RealmReport(options.apply, compared=False)
@@ -91,7 +91,7 @@ class _Runner:
 
     async def take(self, entry: Entry) -> None:
         """Makes a namespace, or registers a table or view, unless it is there; or plans that. Adds the result to the
-        report, a failure too."""
+        report, a failure too, and for what the other catalog can't take over the reason."""
         result, reason = Result.NO_COUNTERPART, entry.reason
         try:
             if entry.kind == "view" and not self._has_views:
@@ -122,8 +122,8 @@ class _Runner:
         return self._report.replaced, names
 
     async def _table(self, entry: Entry) -> tuple[Result, str | None]:
-        """Registers a table or view in the target if it is not there, or with `replace` if the same table is there with
-        another metadata file. Returns the result and the reason."""
+        """Registers a table or view in the target if it is not there, or with `replace` if the same table, not a view,
+        is there with another metadata file. Returns the result, such as equal or different, and the reason."""
         namespace = ("namespaces", self._target.joined(entry.namespace))
         register = (*namespace, "register" if entry.kind == "table" else "register-view")
         body: JsonObject = {"name": entry.name, "metadata-location": entry.metadata_location}

@@ -50,8 +50,9 @@ class Entry:
 
 
 async def entries_to_export(session: Session, only: Namespace = ()) -> AsyncIterator[Entry]:
-    """Yields the entries of a catalog, a namespace before what is in it; with `only` those of this namespace, and those
-    around it. The tables that the catalog writes about itself, in `system`, are left out. Raises `StoreError`."""
+    """Yields the entries of a catalog, a namespace before what is in it; with `only` the entries of this namespace, and
+    the namespaces around it. The tables that the catalog writes about itself, in `system`, are left out. What can't be
+    read is an entry with the reason. Raises `StoreError`."""
     async for kind, levels in entries_below(session):
         around = kind == "namespace" and only[: len(levels)] == levels
         if levels[:1] == SYSTEM or not (around or levels[: len(only)] == only):
@@ -64,8 +65,8 @@ async def entries_to_export(session: Session, only: Namespace = ()) -> AsyncIter
 
 
 async def _entries(session: Session, kind: str, levels: Namespace) -> AsyncIterator[Entry]:
-    """Yields the entries for a namespace, table or view: itself, and what of it can't be exported. Yields nothing for a
-    table or view that was dropped since it was listed."""
+    """Yields the entries for a namespace, table or view: itself, and what of it can't be exported; for any other object
+    one with the reason. Yields nothing for a table or view that was dropped since it was listed."""
     match kind:
         case "namespace":
             found = await namespace_properties(session, levels)

@@ -19,7 +19,7 @@ from storage_backends import StoreDenied, StoreError
 
 async def find_catalog(store: OpenStore) -> Session:
     """Returns a session with the catalog that --warehouse names. Raises `NotThere` if the realm has no such catalog,
-    the catalog has no HEAD, or the store can't be read."""
+    the catalog has no HEAD, or the store can't be read, and `StoreDenied` if the store denies that."""
     session = await find_catalog_even_empty(store)
     await _require_head(session, store)
     return session

@@ -40,8 +40,8 @@ class ForeignServer:
 
     async def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         """Sends a request, and returns the status and the body of the answer; it follows no redirects. Sends a GET
-        again, after a pause, if no complete answer arrived or the server was busy. Raises `CliError` without an answer,
-        and beyond the limits of requests and bytes."""
+        again, up to two times and after a pause, if no complete answer arrived or the status is 429 or 5xx; the last
+        answer counts. Raises `CliError` if no complete answer arrived, and beyond the limits of requests and bytes."""
         for pause in PAUSES_S if method == "GET" else ():
             try:
                 answer = await self._send_once(method, target, headers, body)

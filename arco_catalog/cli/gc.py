@@ -71,7 +71,7 @@ def run(
 
 
 def _write_metrics(file: "MetricsFile", total: CollectionStats, at_ms: int) -> None:
-    """Writes the metrics of a completed collection."""
+    """Writes the metrics of a completed collection of all owners of state, as `total` sums it up, to the file."""
     values = {
         "arco_collection_completed_timestamp_seconds": at_ms / 1000,
         "arco_collection_objects": total.count,
@@ -98,7 +98,8 @@ class Progress:
 
 
 def _sections(results: CollectedCatalogs, *, delete: bool) -> Iterator[str]:
-    """Yields the text for every owner of state: catalogs, a realm's registry, the delegation service."""
+    """Yields the text for every owner of state (catalogs, a realm's registry, the delegation service) under a heading,
+    which a catalog that is alone does not have."""
     for each, stats in results:
         yield _heading(each, alone=len(results) == 1) + as_text(stats, delete=delete)
 

@@ -67,7 +67,7 @@ def run(options: CatalogOptions, arguments: GovernanceArguments, *, writes: bool
 
 
 def _as_text(shown: JsonObject, name: str) -> str:
-    """Formats the governance of an object, sorted by key."""
+    """Formats the governance of an object, sorted by key; without governance a sentence about that."""
     if not shown:
         return escaped(f"{name} has no governance.")
     return facts([(key, format_text(value)) for key, value in sorted(shown.items())])

@@ -185,7 +185,7 @@ async def _require_principal(api: ApiClient, name: str) -> None:
 
 
 def _outcome(found: JsonObject, grant: JsonObject) -> str:
-    """Formats whether a principal has a privilege, and by which roles and grant."""
+    """Formats whether a principal has a privilege, and by which roles and grant, or the reason why it has not."""
     allowed = found["allowed"] is True
     lines = [
         ("principal", format_text(found.get("principal"))),

@@ -59,7 +59,8 @@ def run(
 
 
 def _selection(name: str | None) -> Callable[[JsonObject], bool]:
-    """Returns what selects the operations on a name, on the entity with this id, or with None all operations."""
+    """Returns the predicate that selects the operations on a name, or on the entity if the name is an id; for None all
+    operations. Raises `CliError` for a malformed name."""
     if name is not None and is_ulid(name):
         return lambda operation: operation.get("entity") == name
     return (HistoryFilter() if name is None else HistoryFilter(*parse_identifier(name))).selects
@@ -112,7 +113,7 @@ def _grant(operation: JsonObject) -> str | None:
 
 
 def _name(holder: JsonObject) -> str:
-    """Returns the full name of the object of an operation."""
+    """Returns the full name of the object of an operation; a dash if it has none."""
     name = optional_text(holder, "name")
     levels = [*texts(holder, "namespace"), *([] if name is None else [name])]
     return format_identifier(levels) if levels else "-"

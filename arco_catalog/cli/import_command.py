@@ -122,7 +122,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _run_realm(parsed: argparse.Namespace) -> int:
-    """Runs `arco import realm`, and returns the exit code."""
+    """Runs `arco import realm`, and returns the exit code. Exits with 2 for options that do not go together."""
     if parsed.from_url is None or parsed.source is not None:
         parsed.parser.error("import realm takes --from URL, and no SOURCE")
     if parsed.properties or parsed.only or parsed.into:

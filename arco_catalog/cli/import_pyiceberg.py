@@ -79,8 +79,8 @@ class PyIcebergSource:
         return sorted(tuple(levels) for levels in await self._call(lambda catalog: catalog.list_namespaces(namespace)))
 
     async def _tables_in(self, namespace: Namespace) -> Sequence[SourceTable]:
-        """Returns the tables and views in a namespace. One that can't be listed or loaded is returned with the
-        problem."""
+        """Returns the tables in a namespace, sorted, and the views. A table that can't be loaded is returned with the
+        problem. If the tables can't be listed, returns only an entry with the name `*` and the problem."""
         try:
             listed = await self._call(lambda catalog: catalog.list_tables(namespace))
         except Exception as error:  # as above: the other namespaces go on

@@ -71,8 +71,9 @@ def run(catalog: CatalogOptions, options: RealmOptions) -> int:
 async def _work(
     catalog: CatalogOptions, options: RealmOptions, report: RealmReport, keep: Callable[[NewSecret], None]
 ) -> None:
-    """Compares or imports the realm: first what belongs to the whole realm, then what belongs to its catalogs. `keep`
-    stores each new secret."""
+    """Compares or imports the realm: principals, principal roles and catalogs, then catalog roles and who has them,
+    then what the catalogs have, and at the end the grants. `keep` stores each new secret. A comparison also adds to the
+    report the objects that only this realm has. Writes the progress to stderr."""
     async with (
         open_session(catalog, "import", find_realm, DAY_MS, writes=options.apply) as (realm, session),
         open_foreign_server(options.url, options.token_file, catalog.environment) as server,

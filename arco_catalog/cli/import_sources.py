@@ -119,7 +119,8 @@ class FolderSource:
                     return folders
 
     async def _table(self, path: str, folder: _Folder) -> SourceTable:
-        """Returns the table in a folder, with the current metadata file or the problem of finding it."""
+        """Returns the table in a folder, with the current metadata file or the problem of finding it. A table in the
+        warehouse's own folder has the name of that folder, and no namespace."""
         *namespace, name = path.split("/") if path else self._root.segments[-1:] or ("",)
         if not folder.versions:
             problem = (

@@ -78,7 +78,7 @@ def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
 
 
 def _size(size: JsonObject) -> str:
-    """Formats the numbers of records, files and bytes."""
+    """Formats the numbers of records, data files and bytes of a table, and of delete files if there are any."""
     deletes = size.get("delete_files")
     behind = f", {_number(deletes)} delete files" if deletes else ""
     return f"{_number(size.get('records'))} records in {_number(size.get('data_files'))} data files{behind}, " + (

@@ -35,8 +35,9 @@ def as_text(graph: JsonObject, direction: str) -> str:
 
 
 def merged(graph: JsonObject, collected: CollectedEdges) -> JsonObject:
-    """Returns the graph with the edges of `collected` for which it has none between the same ends by the same job. They
-    have `collected`, and their nodes have ids of this answer."""
+    """Returns the graph with the edges of `collected` for which it has none between the same ends by the same job. The
+    field `collected` is true in them, and nodes that are added have ids of this answer. If not all could be read, the
+    field `cut-off` names it."""
     nodes = [*objects(graph, "nodes")]
     ids = {_end(node): text(node, "id") for node in nodes if _end(node) is not None}
     edges = [*objects(graph, "edges")]
@@ -121,8 +122,8 @@ def _text(value: object) -> str | None:
 
 
 def _neighbours(graph: JsonObject, direction: str) -> Mapping[str, Sequence[tuple[str | None, JsonObject]]]:
-    """Returns the edges at each node with the node at their other end, the latest first. An edge of a task without an
-    event has no other end upstream."""
+    """Returns the edges at each node with the id of the node at their other end, the latest first. An edge of a task
+    without an event has no other end upstream (None), and downstream it is left out."""
     here, there = ("to", "from") if direction == "upstream" else ("from", "to")
     found: dict[str, list[tuple[str | None, JsonObject]]] = defaultdict(list)
     for edge in sorted(objects(graph, "edges"), key=_time, reverse=True):
@@ -141,7 +142,8 @@ def _time(edge: JsonObject) -> int:
 def _tree(
     neighbours: Mapping[str, Sequence[tuple[str | None, JsonObject]]], names: Mapping[str, str], root: str, arrow: str
 ) -> Iterator[str]:
-    """Yields a line for each edge below the root, at most once: the walk goes on from a node where it comes first."""
+    """Yields a line for every edge below the root, followed by the lines below it. The walk goes on only from the first
+    place of a node; at other places the line refers to that."""
     walked = {root}
     waiting = [(1, other, edge) for other, edge in reversed(neighbours.get(root, ()))]
     while waiting:
@@ -179,13 +181,15 @@ def _name(node: JsonObject) -> str:
 
 
 def _short(value: JsonValue | object) -> str:
-    """Formats a value up to `MAX_SHOWN` characters."""
+    """Formats a value as one line of text, cut to `MAX_SHOWN` characters and followed by three dots if it is longer;
+    None is a dash."""
     short = format_text(None if value is None else str(value))
     return short if len(short) <= MAX_SHOWN else f"{short[:MAX_SHOWN]}..."
 
 
 def _without_edges(graph: JsonObject) -> Iterator[str]:
-    """Yields lines about the runs without an edge, without runs about other tables."""
+    """Yields lines about the runs without an edge, except runs about other tables, and how many events were read and
+    were not; one sentence instead if the user may not know these."""
     found = _optional(graph, "without-edges")
     if found is None:
         yield from ("", "Which runs have no edge, and why, is for users who may read the properties of all tables.")

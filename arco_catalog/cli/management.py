@@ -69,9 +69,9 @@ class ApiClient:
         query: Mapping[str, str] = NO_QUERY,
     ) -> JsonObject:
         """Sends a request with the segments of a path and a query, and returns the document in the answer, which has
-        the field `has`. Raises `NotThere` if a principal, role or catalog does not exist, and `CliError` for every
-        other failure, with the message of the server, and for a success with an answer of another form, as web pages
-        have it and servers of something else."""
+        the field `has`. Raises `NotThere` if a principal, role or catalog does not exist, or for any status 404 of
+        another API than that of management; `CliError` for every other failure, with the message of the server, and for
+        a success with an answer of another form, as web pages have it and servers of something else."""
         document = await self._request(method, path, body, query)
         if has not in document:
             raise CliError(self._foreign)

@@ -39,7 +39,8 @@ class MetricsFile:
 
     def write(self, metrics: Sequence[Metric], values: Mapping[str, float]) -> None:
         """Replaces the file by one with these metrics, with their values by the names for Prometheus, which every user
-        may read. A reader gets the old or the new one, and never a part. Raises `CliError` if it can't be written."""
+        may read. A reader gets the old or the new one, and never a part. All later collectors of this process count in
+        memory. Raises `CliError` if the file can't be written."""
         count_in_memory()
         registry = CollectorRegistry()
         collectors = Collectors(metrics, registry)

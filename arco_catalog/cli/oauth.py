@@ -88,8 +88,10 @@ async def discover(issuer: str) -> Issuer:
 
 
 async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
-    """Requests tokens of an endpoint, and returns them. Raises `TokenFailure` for an error answer, `LostAnswer` without
-    an answer or for a status from 500 on, and `CliError` for an answer that has no bearer token."""
+    """Requests tokens of an endpoint, and returns them; an access token whose lifetime the answer does not name counts
+    as valid for 300 seconds, and none for more than a year. Raises `TokenFailure` for an error answer, `LostAnswer`
+    without an answer or for a status from 500 on, and `CliError` for an answer that has no bearer token, or an invalid
+    refresh token."""
     response = await _exchange(endpoint, form)
     if response.status >= 500:
         raise LostAnswer(f"{endpoint} answered status {response.status}")
@@ -150,8 +152,8 @@ async def _poll(
     sleep: Callable[[float], Awaitable[None]],
 ) -> Tokens:
     """Requests the tokens of a device code every `interval` seconds until the user has confirmed it, and returns them;
-    more rarely if the issuer wishes, and half as often after each lost answer (RFC 8628, section 3.5). Raises
-    `TimeoutError` after `lifetime` seconds of sleep, and `CliError` for any other answer."""
+    more rarely if the issuer wishes, and half as often after every lost answer, which `show` reports (RFC 8628, section
+    3.5). Raises `TimeoutError` after `lifetime` seconds of sleep, and `CliError` for any other answer."""
     left = lifetime
     while left > 0:
         await sleep(interval)
@@ -176,7 +178,8 @@ def _seconds(answer: JsonObject, field: str, limit: int, default: int | None = N
 
 
 def _whole(value: JsonValue) -> int | None:
-    """Returns a whole number, which some issuers send as a string of digits; None for any other value."""
+    """Returns a whole number, which some issuers send as a string of digits, of which the first `MAX_DIGITS` count;
+    None for any other value."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value[:MAX_DIGITS])
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -211,7 +214,8 @@ def _object(response: Response) -> JsonObject:
 
 
 def error_reason(answer: JsonObject, otherwise: str) -> str:
-    """Formats the error code and the description of an error answer, `otherwise` if it has no code."""
+    """Formats the error code and the description of an error answer, `otherwise` if it has no code, as one line of at
+    most 300 characters, with control characters escaped."""
     reason, described = optional_text(answer, "error") or otherwise, optional_text(answer, "error_description") or ""
     return escaped(f"{reason} {described}".strip()[:300])
 

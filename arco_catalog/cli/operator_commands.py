@@ -461,7 +461,8 @@ def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str])
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
-    """Runs `arco doctor` for a store's URL, for a token, or for a catalog, and returns the exit code."""
+    """Runs `arco doctor` for a store's URL, for a token, or for a catalog, and returns the exit code. Exits with 2 for
+    options that do not go together, and without a URL and a store."""
     if parsed.auth is not None and parsed.url is not None:
         parsed.parser.error("--auth is for the realm in --store, and takes no URL")
     if parsed.url is not None:

@@ -120,8 +120,8 @@ def positive(text: str) -> int:
 
 
 def parse_pairs(flag: str, example: str, pairs: Sequence[str]) -> dict[str, str]:
-    """Parses the values of a flag that takes KEY=VALUE, such as `example`. Raises `CliError` for one without a key or
-    an equals sign."""
+    """Parses the values of a flag that takes KEY=VALUE, such as `example`, and returns them by key; the last one counts
+    for a key. Raises `CliError` for one without a key or an equals sign."""
     parsed: dict[str, str] = {}
     for text in pairs:
         key, equals, value = text.partition("=")

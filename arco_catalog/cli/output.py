@@ -53,11 +53,11 @@ STYLES = {
 def table(
     headings: Sequence[str], lines: Sequence[Sequence[str]], *, wide: bool | None = None, wide_only: Sequence[str] = ()
 ) -> str:
-    """Formats lines under headings. On a terminal that is too narrow, columns `wide_only` are left out, one after the
-    other, with a note of which, and other cells are folded between words. If that is not enough, each cell has a line
-    of its own. Times, ids and names stay on one line each, so that they can be copied. With `wide`, and without a
-    terminal, all columns are printed, each as wide as its longest cell; `wide` is None for a command without such an
-    option."""
+    """Formats lines under headings, with control characters escaped. On a terminal that is too narrow, columns
+    `wide_only` are left out, one after the other, with a note of which, and other cells are folded between words. If
+    that is not enough, each cell has a line of its own. Times, ids and names stay on one line each, so that they can be
+    copied. With `wide`, and without a terminal, all columns are printed, each as wide as its longest cell; `wide` is
+    None for a command without such an option."""
     cells = [[escaped(cell) for cell in line] for line in lines]
     if wide or not sys.stdout.isatty():
         return columns(headings, cells)
@@ -75,7 +75,7 @@ def table(
 
 
 def _longest(headings: Sequence[str], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> list[int]:
-    """Returns the length of the longest cell of each of these columns."""
+    """Returns the length of the longest cell, or of the heading if that is longer, of each of these columns."""
     return [max(len(line[number]) for line in (headings, *cells)) for number in shown]
 
 

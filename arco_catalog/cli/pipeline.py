@@ -83,8 +83,8 @@ def run(
 @contextmanager
 def logged_in(connection: Connection | None, environment: Mapping[str, str]) -> Iterator[Connection | None]:
     """Yields a connection by which a job logs in: one without a credential file gets the token of the saved login at
-    the server, if there is one, in a file that only the user may read, and that is deleted at the end. Raises
-    `CliError` as `saved_token` does."""
+    the server, if there is one, in a file that only the user may read, and that is deleted at the end. Any other
+    connection, and None, is yielded as it is. Raises `CliError` as `saved_token` does."""
     path = None if connection is None else login_path(connection.uri, environment)
     if connection is None or path is None or connection.credential_file is not None or read_login(path) is None:
         yield connection

@@ -49,7 +49,7 @@ def run(
 
 async def _carry_out_action(api: ApiClient, action: str, name: str, arguments: PrincipalArguments) -> JsonObject:
     """Carries out an action on one principal, and returns its JSON: of `show` with the names of its principal roles, of
-    `create`, `rotate` and `reset` with its new credentials."""
+    `create`, `rotate` and `reset` with its new credentials, of `drop` only with the name."""
     match action:
         case "create":
             properties: JsonObject = {**parse_pairs("--property", "team=sales", arguments.properties)}
@@ -82,7 +82,8 @@ async def _update(api: ApiClient, name: str, arguments: PrincipalArguments) -> J
 
 
 def _as_text(action: str, shown: JsonObject) -> str:
-    """Formats the result of an action: a list of principals, one principal, or its new credentials."""
+    """Formats the result of an action: a list of principals, one principal, its new credentials, or one line that it
+    was changed or dropped."""
     match action:
         case "list":
             found = objects(shown, "principals")

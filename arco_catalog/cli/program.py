@@ -83,7 +83,7 @@ MORE = "`arco COMMAND --help` describes a command."
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> int:
     """Runs one command with these arguments and environment, by default those of the process. Returns the exit code:
     that of the command, or, for a failure, which is reported in one line, 1 unless the error has another; 130 after
-    Ctrl-C. Raises `SystemExit` with 2 for wrong usage."""
+    Ctrl-C; 0 if the reader of stdout closed it before the end. Raises `SystemExit` with 2 for wrong usage."""
     code = 0
     try:
         try:
@@ -98,8 +98,9 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 
 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Reads the arguments, warns of unknown variables on stderr, and runs the command that the arguments name. Returns
-    the exit code; writes a `CliError` to stderr. Raises `SystemExit` for arguments that are no valid command."""
+    """Reads the arguments, warns of unknown variables on stderr, and runs the command that the arguments name; without
+    a command prints the help. Returns the exit code; writes a `CliError`, and the lack of a module that an extra
+    installs, to stderr. Raises `SystemExit` for arguments that are no valid command."""
     parser = build_parser(environment)
     parsed = parse(parser, arguments)
     if parsed.command is None:

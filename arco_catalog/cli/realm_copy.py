@@ -70,7 +70,9 @@ class RealmCopy:
         """The first objects of the catalogs that a plan would make."""
 
     async def go_over(self, there: Sequence[RealmObject], here: Sequence[RealmObject]) -> None:
-        """Compares objects of the source with what is here, and makes what is missing; or plans that."""
+        """Compares objects of the source, sorted by kind, with what is here, and adds the results to the report. Makes
+        what is missing, or plans that, unless the run only compares. Catalogs are made one after another, up to
+        `AT_ONCE` objects of another kind concurrently."""
         known = by_name(here)
         for kind, group in groupby(there, lambda item: item.kind):
             step = 1 if kind is Kind.CATALOG else AT_ONCE
@@ -80,7 +82,8 @@ class RealmCopy:
 
     async def _copy_object(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
         """Compares one object with its counterpart here. If there is none, makes it, or in a comparison reports it as
-        missing; skips an object that needs an absent one. Adds the results to the report."""
+        missing; skips an object that needs an absent one. Adds the results to the report, also every field that has no
+        counterpart; an object without one counts as absent."""
         for key in _needed(source):
             if key in self._absent:
                 self._report.add(source.kind, str(source), Result.SKIPPED, self._absent[key])
@@ -100,7 +103,8 @@ class RealmCopy:
             await self._make(found.object)
 
     def _compare_with(self, there: RealmObject, here: RealmObject) -> None:
-        """Adds to the report whether an object `there`, at the source, and the counterpart `here` are equal."""
+        """Adds to the report whether an object `there`, at the source, and the counterpart `here` are equal, and
+        whether the secret of a principal is missing. A catalog of another type here counts as absent."""
         ours = counterpart(here).object or here
         unequal = [*differences(there, ours)] if there.kind in _DESCRIBED else []
         if "type" in unequal:
@@ -111,7 +115,7 @@ class RealmCopy:
 
     def _secret_missing(self, there: RealmObject) -> str | None:
         """Returns what to do about a principal whose secret is not in the user's file; None if it is there, without a
-        file, and for any other object."""
+        file, for the root principal, and for any other object."""
         name = there.names[0]
         if there.kind is not Kind.PRINCIPAL or self._kept is None or name == ROOT_PRINCIPAL or name in self._kept:
             return None
@@ -119,7 +123,8 @@ class RealmCopy:
 
     async def _make(self, there: RealmObject) -> None:
         """Makes an object, or without `apply` only checks, as far as possible, that it can be made. Adds the result to
-        the report, a failure too."""
+        the report, a failure too; an object that failed, other than a grant, counts as absent. The first objects of a
+        catalog that was or would be made are added to `planned`."""
         try:
             if there.kind is Kind.CATALOG:
                 await self._check_catalog(there)

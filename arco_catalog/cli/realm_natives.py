@@ -53,8 +53,9 @@ class NativeCopy:
         self._api, self._work, self._report = api, work, report
 
     async def go_over(self, progress: Callable[[], None], *, exists: bool) -> None:
-        """Copies what there is in the namespaces of the source, or plans that. `exists` is whether the catalog is
-        here."""
+        """Copies the policies and generic tables in the namespaces of the source, or plans that, or compares them.
+        `exists` is whether the catalog is here. If the source can't be read on, adds a failure to the report and
+        ends."""
         try:
             async for namespace in self._work.source.namespaces():
                 for form in FORMS:

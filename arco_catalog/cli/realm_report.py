@@ -102,8 +102,8 @@ def result_of(unequal: Sequence[str]) -> tuple[Result, str | None]:
 
 
 def as_text(report: RealmReport, limit: int | None) -> str:
-    """Formats the lines by result, at most `limit` of one result (None: all), without equal objects; then the counts
-    by kind, the secrets and the next step."""
+    """Formats the lines by result, at most `limit` of one result (None: all), without equal objects that have no
+    reason; then the counts by kind, the secrets and the next step."""
     parts: list[str] = []
     for result in Result:
         lines = (line for line in report.lines if line.result is result)
@@ -119,7 +119,8 @@ def as_text(report: RealmReport, limit: int | None) -> str:
 
 
 def _counts(report: RealmReport) -> str:
-    """Formats a table of the numbers of results by kind of object."""
+    """Formats a table of the numbers of results by kind of object, without results that no object has; without objects
+    one sentence."""
     counts = Counter((line.kind, line.result) for line in report.lines)
     kinds = dict.fromkeys(line.kind for line in report.lines)
     results = [item for item in Result if report.count(item)]

@@ -65,7 +65,8 @@ class TableCopy:
 
 async def copy_tables(session: Session, work: TableCopy, report: RealmReport, progress: Callable[[], None]) -> None:
     """Registers the tables and views of the source in a catalog, and makes its namespaces; or plans that. Adds the
-    results to the report."""
+    results to the report, and notes every object in `work`. If the source can't be read on, adds a failure to the
+    report and ends."""
     importer = Importer(lambda: another(session), work.source.properties_of, apply=report.apply, refresh=work.refresh)
     try:
         async for namespace in work.source.namespaces():
@@ -122,8 +123,8 @@ async def _copy_properties(
 
 
 async def _unequal_properties(session: Session, namespace: Namespace, source: RestSource) -> Mapping[str, str | None]:
-    """Returns the properties in which a namespace differs from that of the source, sorted by name, with the values at
-    the source; None for one that is only here."""
+    """Returns the properties in which a namespace differs from that of the source, of the ones that an import copies,
+    sorted by name, with the values at the source; None for one that is only here."""
     there = copied_properties(await source.properties_of(namespace))
     here = copied_properties(await namespace_properties(another(session), namespace))
     return {name: there.get(name) for name in unequal_names(here, there)}
@@ -135,7 +136,8 @@ def _result_of(unequal: Mapping[str, str | None]) -> tuple[Result, str | None]:
 
 
 def _add(imported: ImportResult, catalog: str, report: RealmReport) -> None:
-    """Adds the outcome of importing a table or view to the report."""
+    """Adds the outcome of importing a table or view to the report. One that is registered already and has a reason was
+    committed to here."""
     result = OUTCOMES[imported.outcome]
     if result is Result.EQUAL and imported.reason is not None:
         result = Result.COMMITTED_HERE
@@ -150,7 +152,7 @@ async def compare_tables(
     session: Session, name: str, source: RestSource, report: RealmReport, progress: Callable[[], None]
 ) -> None:
     """Compares the namespaces, tables and views of a catalog with the source, and adds the results to the report, also
-    for what is only here."""
+    for what is only here. If the source can't be read on, adds a failure to the report and ends."""
     there: set[tuple[str, tuple[str, ...]]] = set()
     try:
         async for namespace in source.namespaces():

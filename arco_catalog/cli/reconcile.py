@@ -87,7 +87,7 @@ def as_document(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> Jso
 
 
 def _sections(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]], *, dry: bool) -> Iterator[str]:
-    """Yields the text for each catalog."""
+    """Yields the text for each catalog, in a realm under a heading; one sentence without catalogs."""
     for catalog, stats in walked:
         heading = "" if catalog.realm is None else escaped(f"Catalog {catalog.name}:\n")
         yield heading + as_text(stats, dry=dry)

@@ -89,7 +89,7 @@ def _add_restore(parser: argparse.ArgumentParser, environment: Mapping[str, str]
 
 def _restore(parsed: argparse.Namespace) -> int:
     """Runs `arco restore` from an archive (--from), to a time (--to), or from what is left in the store. Returns the
-    exit code."""
+    exit code. Exits with 2 for options that do not go together, and for a malformed --pointer."""
     options = CatalogOptions.of(parsed)
     if parsed.archive is not None:
         if parsed.head or parsed.pointer or parsed.replace or parsed.realm_registry or parsed.to is not None:

@@ -87,7 +87,7 @@ class RestSource:
 
     async def client(self) -> ApiClient:
         """Returns the client of the catalog's API. The first call reads the server's configuration, which has the API's
-        prefix. Raises `CliError`."""
+        prefix, the separator of namespaces and the endpoints. Raises `CliError`."""
         if self._api is None:
             named = {"warehouse": self._warehouse} if self._warehouse else {}
             api = ApiClient(self._exchange, self._base, FOREIGN)

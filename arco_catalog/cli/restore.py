@@ -87,7 +87,8 @@ def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool
 
 @asynccontextmanager
 async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> AsyncIterator[Session]:
-    """Yields a session with the registry to restore: of the realm or of a catalog."""
+    """Yields a session with the registry to restore: of the realm, of which a commit object must be left, or of a
+    catalog, which must have some state unless the run is `dry`. Raises `NotThere` otherwise."""
     find = find_registry_without_head if of_realm else find_catalog_even_empty if dry else find_catalog_with_state
     async with open_session(options, "restore", find, DAY_MS, writes=not dry) as session:
         yield session

@@ -76,7 +76,8 @@ def run(options: ManagementOptions, action: str, name: str | None, arguments: Ro
 async def _carry_out_action(
     api: ApiClient, kind: _Kind, action: str, name: str, arguments: RoleArguments
 ) -> JsonObject:
-    """Carries out an action on one role, and returns its JSON."""
+    """Carries out an action on one role, and returns it as JSON: after `assign` and `revoke` only the name and who got
+    or lost it, after `drop` only the name."""
     named: JsonObject = {kind.field: {"name": name}}
     match action:
         case "create":

@@ -86,7 +86,8 @@ def write_login(path: Path, login: SavedLogin) -> None:
 
 
 def _make_folder(path: Path) -> None:
-    """Makes the folder of a login and the two around it with mode 0700. Raises `OSError`."""
+    """Makes the folder of a login and the two around it with mode 0700; existing ones keep their mode. Raises
+    `OSError`."""
     for folder in reversed(path.parents[:3]):  # with `parents`, mkdir gives the mode to the last one alone
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 

@@ -29,7 +29,8 @@ class SecretsFile:
             raise CliError(f"secrets were not written to {path}: it must be a regular file that only you may read")
 
     def add(self, secret: NewSecret) -> None:
-        """Adds a line, and returns when it is on the disk. Raises `OSError`."""
+        """Adds the credentials of a principal as a line of JSON, and returns when it is on the disk. Raises `OSError`,
+        also if only a part of the line was written."""
         line = dumps(secret.to_json()) + b"\n"
         if os.write(self._descriptor, line) != len(line):
             raise OSError("only a part of the line was written to the disk")
@@ -41,8 +42,8 @@ class SecretsFile:
 
 
 def principals_in(path: str) -> Collection[str]:
-    """Returns the principals whose credentials a file has; none without a file. Raises `CliError` if it can't be
-    read."""
+    """Returns the principals whose credentials a file has; none without a file. Lines that are no such JSON, as a
+    stopped run may leave one, are ignored. Raises `CliError` if the file can't be read."""
     try:
         lines = Path(path).read_bytes().splitlines()
     except FileNotFoundError:

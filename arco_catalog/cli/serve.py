@@ -78,8 +78,8 @@ def run(options: ServeOptions) -> int:
 
 
 def run_server(options: ServerOptions, serving: Coroutine[object, object, None]) -> int:
-    """Runs a server, which is the coroutine `serving`, with the log of the options and a new event loop until it
-    returns. Returns 0, and raises what `serving` raises."""
+    """Sets up the allocator and the log by the options, and runs a server, which is the coroutine `serving`, in a new
+    event loop until it returns. Returns 0, and raises what `serving` raises."""
     configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -115,7 +115,8 @@ class _Inputs:
 
     @classmethod
     def of(cls, options: ServeOptions) -> "_Inputs":
-        """Parses the options of a server. Raises `CliError` for the first wrong one."""
+        """Parses the options of a server; opens the file of the audit log, and raises the limit of open files, if these
+        need it. Raises `CliError` for the first wrong one."""
         metrics = metrics_of(options, options.listener)
         return cls(
             parsed_each("--allowed-host", parse_host, options.allowed_hosts),

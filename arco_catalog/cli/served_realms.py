@@ -84,8 +84,8 @@ def _vending_environment(options: ServeOptions) -> Mapping[str, str]:
 
 def authentication_setup(options: ServerOptions, realm: str, runtime: SystemRuntime) -> AuthenticationSetup | None:
     """Returns the authentication of a server as the options --auth and --token-key-file and the environment set it; the
-    options override their variables. Issuers and APIs without a realm of their own are for `realm`. Returns None if
-    --auth is not given. Raises `ValueError` for an invalid variable."""
+    options override their variables, the file of keys only if --auth names `internal`. Issuers and APIs without a realm
+    of their own are for `realm`. Returns None if --auth is not given. Raises `ValueError` for an invalid variable."""
     variables = {AUTH.name: ",".join(options.auth)}
     if options.token_key_file is not None and INTERNAL in options.auth:
         variables[TOKEN_KEY_FILE.name] = options.token_key_file

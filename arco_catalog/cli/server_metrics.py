@@ -38,15 +38,18 @@ class ServerMetrics:
         self._refused = {reason: refused.labels(reason) for reason in get_args(RefusalReason)}
 
     def task_counts(self) -> TaskCounts:
-        """Returns the counts of tasks. A process that does not work on tasks has none of these metrics."""
+        """Adds the metrics of tasks to the registry of this process, which may be done once, and returns their counts.
+        A process that does not work on tasks has none of these metrics."""
         return TaskCounts(self._registry, self._now_ms)
 
     def purge_counts(self) -> PurgeCounts:
-        """Returns the counts of the tasks of a delegation service. A catalog's server has none of these metrics."""
+        """Adds the metrics of the tasks of a delegation service to the registry of this process, which may be done
+        once, and returns their counts. A catalog's server has none of these metrics."""
         return PurgeCounts(self._registry)
 
     def watch(self, crowd: Crowd) -> None:
-        """Keeps the metrics of connections, and of the requests that they refuse, up to date with the process."""
+        """Sets the limit of connections in the metrics, and lets `crowd` report to them every change of the number of
+        connections, and every request that they reject, in place of former receivers."""
         self._limit.set(crowd.limit)
         crowd.when_size_changes = self._connections.set
         crowd.when_one_is_refused = lambda reason: self._refused[reason].inc()

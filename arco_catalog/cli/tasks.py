@@ -87,9 +87,10 @@ def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool)
 
 
 def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
-    """Executes the tasks of a catalog that are due, or only `task` if it is due and no worker has it, and displays how
-    many executions there were. Without the event feed in the environment, a line on stderr states that subscriptions
-    get nothing. Returns 0, also if a task failed. Raises `CliError`, also if the catalog has no such task."""
+    """Executes the tasks of a catalog that are due, after filling the event feed if the environment turns it on, or
+    only `task` if it is due and no worker has it, and displays how many executions there were. If there are
+    subscriptions and the feed is not turned on, a line on stderr states that no events are sent. Returns 0, also if a
+    task failed. Raises `CliError`, also if the catalog has no such task."""
 
     async def work() -> int:
         policies = task_policies_from_env(options.environment)

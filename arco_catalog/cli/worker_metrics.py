@@ -110,8 +110,8 @@ def metrics_directory(workers: int) -> Iterator[Path]:
 
 
 def _directory_with_room(needed: int) -> Path:
-    """Returns a directory with `needed` bytes of space: in memory if there is enough. Raises `CliError` if there is
-    none."""
+    """Returns a directory with `needed` bytes of space that can be written to: that in memory, or else that for
+    temporary files. Raises `CliError` if neither has the space."""
     if _has_room(IN_MEMORY, needed):
         return IN_MEMORY
     with suppress(FileNotFoundError):  # no directory for temporary files can be written to
@@ -135,7 +135,7 @@ def _has_room(directory: Path, needed: int) -> bool:
 
 def _locked(directory: Path) -> int | None:
     """Locks a directory for as long as the returned descriptor is open. Returns None if a living supervisor has locked
-    it, if it is gone, or if it is another user's."""
+    it, if it is gone, if it is another user's, or if the file system has no locks."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:

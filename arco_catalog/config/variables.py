@@ -40,7 +40,8 @@ PURGE_EXECUTORS = ("local", "delegated")
 
 
 def _switch(name: str, help_: str, default: str = "false") -> Variable[bool]:
-    """Returns the description of an environment variable that is true or false; reads no environment."""
+    """Returns the description of an environment variable that is true or false, by default false, or else the text
+    `default`; reads no environment."""
     return Variable(name, help_, parse_bool, default)
 
 

@@ -32,14 +32,15 @@ class Answer:
 
     @property
     def error(self) -> str:
-        """The type of the error; empty if there is none."""
+        """The type of the error in the body of a response (`error.type`); empty if there is none."""
         error = self.body.get("error") if isinstance(self.body, dict) else None
         kind = error.get("type") if isinstance(error, dict) else None
         return kind if isinstance(kind, str) else ""
 
 
 def table_in(answer: Answer) -> Base:
-    """Returns the table in a response. Raises `ForeignAnswer` if there is none, if `arco prove` did not make it, or if
+    """Returns the table in a response: the creation, the ids of the first `MAX_COMMITS` commits and the snapshot, and
+    what the next commit needs besides. Raises `ForeignAnswer` if there is none, if `arco prove` did not make it, or if
     a field is not of the type that the specification requires."""
     metadata = _object(_object(answer.body).get("metadata"))
     properties = _object(metadata.get("properties"))
@@ -58,7 +59,8 @@ def table_in(answer: Answer) -> Base:
 
 
 def names_in(answer: Answer) -> tuple[frozenset[str], str | None]:
-    """Returns the names in a page of a listing, and the token of the next page. Raises `ForeignAnswer`."""
+    """Returns the names of the tables in a page of a listing, without their namespaces, and the token of the next page;
+    None after the last page. Raises `ForeignAnswer` if the answer is no listing."""
     body = _object(answer.body)
     identifiers, token = body.get("identifiers"), body.get("next-page-token")
     if not isinstance(identifiers, list) or not isinstance(token, str | None):

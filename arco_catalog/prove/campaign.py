@@ -83,8 +83,9 @@ class Campaign:
         self._site = Site(session, options.servers, catalog.prefix, self._restart, _now_ms, new_key)
 
     async def run(self, on_program: Callable[[CampaignReport], None]) -> CampaignReport:
-        """Runs programs until the first finding, or until the time or the operations are used up. Calls `on_program`
-        after each. Raises `ProgramFailed` and `RestartFailed`."""
+        """Runs programs until one has findings, or until the time or the operations are used up. Calls `on_program`
+        after each. Returns the report, in which the findings are those of the last program, the worst first. Raises an
+        `ExceptionGroup` with `ProgramFailed` or `RestartFailed`."""
         options, report = self._options, self.report
         began = time.monotonic()
         rng = random.Random(options.seed)
@@ -98,7 +99,8 @@ class Campaign:
         return report
 
     async def play(self, program: Program) -> HistoryVerdict:
-        """Runs one program, judges its history, and adds it to the report. Raises `ProgramFailed` and
+        """Runs one program, judges its history, and adds its counts, but not the findings, to the report. Returns the
+        findings, and the names for which the search was given up. Raises an `ExceptionGroup` with `ProgramFailed` or
         `RestartFailed`."""
         self._number += 1
         result = await run_program(self._site, f"prove_{self._run}_{self._number}", program)
@@ -107,8 +109,9 @@ class Campaign:
         return HistoryVerdict(apply_claim(verdict.findings, linearizable=self._options.linearizable), verdict.undecided)
 
     async def make_replay(self, program: Program, breaks: Breaks, seconds: float) -> Replay:
-        """Returns the smallest replay that is found in this time, of a program a run of which broke something. Raises
-        as `play` does."""
+        """Returns a replay of a program of which a run broke something. First chooses how many runs of `RUN_LIMITS` it
+        takes to break this, or worse, in all of `TRIES` tries (the most if none suffices); then makes the program
+        smaller until the `seconds` are over; the result may take `MARGIN` times the runs. Raises as `play` does."""
         end = time.monotonic() + seconds
         runs = max(RUN_LIMITS)
         for fewer in RUN_LIMITS:
@@ -130,7 +133,8 @@ class Campaign:
         return True
 
     async def reproduces(self, replay: Replay) -> bool:
-        """Returns whether runs of a replay break what it breaks, or something worse. Raises as `play` does."""
+        """Runs a replay until a run breaks what it breaks, or something worse, and returns True; False if no run does,
+        of as many as it may take. Raises as `play` does."""
         for _ in range(replay.runs):
             findings = (await self.play(replay.program)).findings
             if any(finding.breaks.severity >= replay.breaks.severity for finding in findings):

@@ -28,8 +28,9 @@ class Catalog:
 
 
 async def read_catalog(network: Network, warehouse: str | None, *, kills: bool) -> Catalog:
-    """Reads the configuration of a catalog from the first server, by one request. `kills` is whether the servers can be
-    killed. Raises `NoCatalog`."""
+    """Reads the configuration of a catalog from the first server, by one request. Without a list of endpoints there,
+    renames and transactions count as supported, and HEAD of a table does not. `kills` is whether the servers can be
+    killed. Raises `NoCatalog` if no server answers, or not with status 200 and an object."""
     query = f"?{urlencode({'warehouse': warehouse})}" if warehouse else ""
     answer = (await network.send(Request("GET", f"/v1/config{query}"), 0)).answer
     if answer is None or answer is NEVER_SENT:
@@ -47,6 +48,6 @@ async def read_catalog(network: Network, warehouse: str | None, *, kills: bool) 
 
 
 def _texts(value: object) -> dict[str, str]:
-    """Returns the entries of an object as texts; empty for any other value."""
+    """Returns the entries of an object as texts, without null ones; empty for any other value."""
     items = value.items() if isinstance(value, dict) else ()
     return {str(name): str(text) for name, text in items if text is not None}

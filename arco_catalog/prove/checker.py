@@ -19,8 +19,8 @@ class HistoryVerdict:
 
 
 def check(history: History) -> HistoryVerdict:
-    """Judges a history by all rules (the commits of tables, transactions, names, requests that were sent twice), and
-    returns the violations."""
+    """Judges a history by all rules (the commits of tables, transactions, names, requests that were repeated), and
+    returns the violations, and the names for which the search for an order was given up."""
     names = check_names(history)
     findings = [*check_tables(history), *check_transactions(history), *names.findings, *_check_repeated(history)]
     return HistoryVerdict(findings, names.undecided)

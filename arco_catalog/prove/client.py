@@ -57,9 +57,10 @@ class Client:
         self._seen: dict[str, Base] = {}
 
     async def run(self, step: Step, *, final: bool = False) -> Observation | None:
-        """Carries out a step, and records the observation. Before a commit or a transaction it loads the tables, unless
-        the step uses the last state that the client saw. Returns the observation; None if the request was not sent, or
-        a table could not be loaded."""
+        """Carries out a step, and records the observation. Before a commit or a transaction it loads the tables, as
+        observations of their own, unless the step uses the last state that the client saw. A change has a new
+        idempotency key if the catalog takes them. Returns the observation; None if the request was not sent, or a table
+        could not be loaded."""
         operation = step.operation
         bases: list[Base] = []
         if operation.kind in (Kind.COMMIT, Kind.TRANSACTION):
@@ -81,8 +82,9 @@ class Client:
         return await self._send(operation, request, bases, Step(operation, fault, step.delay_ms, step.server), final)
 
     async def send_again(self, keyed: KeyedRequest, server: int) -> None:
-        """Sends a request with its key once more, at the end of a run. If its outcome was unknown, this answer
-        has it; else both answers are to be equal."""
+        """Sends a request with its key once more, at the end of a run. If its outcome was unknown, the observation of
+        this answer replaces the first; else both are recorded for the checker, since they are to be equal. Records
+        nothing if the outcome stays unknown."""
         first = self._recorder.observations[keyed.observation]
         second = self._judge_again(keyed, (await self._network.send(keyed.request, server)).answer)
         if second is not None and first.status is Status.UNKNOWN:
@@ -91,8 +93,8 @@ class Client:
             self._recorder.repeated.append(RepeatedRequest(first, second))
 
     async def compare_unseen(self) -> None:
-        """Waits for the answers that clients did not get, and records every known result beside that of the answer that
-        the client got, if this is known too: both are to be equal."""
+        """Waits for the answers that clients did not get, and records every known result together with that of the
+        answer that the client got, if this is known too, for the checker: both are to be equal."""
         for keyed, task in self._recorder.unseen:
             first = self._recorder.observations[keyed.observation]
             second = self._judge_again(keyed, await task)
@@ -100,7 +102,8 @@ class Client:
                 self._recorder.repeated.append(RepeatedRequest(first, second))
 
     def _judge_again(self, keyed: KeyedRequest, answer: Answer | None) -> Observation | None:
-        """Returns the observation of another answer to a request; None if the outcome stays unknown."""
+        """Returns the observation of another answer to a request, as sent at the time of the first; None without an
+        answer, and for status 5xx."""
         if answer is None or answer is NEVER_SENT or answer.status is Status.UNKNOWN:
             return None
         first = self._recorder.observations[keyed.observation]
@@ -109,7 +112,9 @@ class Client:
     async def _send(
         self, operation: Operation, request: Request, bases: Sequence[Base], step: Step, final: bool
     ) -> Observation | None:
-        """Sends the request of an operation, and records what was observed. Returns None if it was never sent."""
+        """Sends the request of an operation, and records the observation, which is returned; for a listing reads the
+        other pages too. Records also a request with an idempotency key, with the answers that the client does not get.
+        Returns None, and records nothing, if the request was never sent."""
         recorder = self._recorder
         invoked = recorder.next_number()
         delivery = await self._network.send(request, step.server, step.fault, step.delay_ms)
@@ -130,8 +135,9 @@ class Client:
     async def _listed(
         self, operation: Operation, request: Request, answer: Answer, server: int
     ) -> frozenset[str] | None:
-        """Reads the pages after the first one of a listing, which is `answer`, and returns the names in all, at most
-        `MAX_PAGES`; None if a page is missing or is no listing, or if there are more."""
+        """Reads the pages after the first one of a listing, which is `answer`, and returns the names in all, of at most
+        `MAX_PAGES` pages; None if a page is missing or is no listing, which is recorded as foreign, or if there are
+        more."""
         listed = frozenset[str]()
         for _ in range(MAX_PAGES):
             try:
@@ -158,8 +164,9 @@ class Client:
         final: bool,
         listed: frozenset[str] = frozenset(),
     ) -> Observation:
-        """Returns the observation of an answer, and remembers the table in it. Without an answer the status is unknown;
-        also after an answer of a wrong form, which is recorded as foreign."""
+        """Returns the observation of an answer, and remembers the table in it; after a 304, the table is the one that
+        the client had seen. Without an answer the status is unknown; also after an answer of a wrong form, which is
+        recorded as foreign."""
         states = tuple(base.state for base in bases) if operation.kind is not Kind.LOAD else ()
         if answer is None:
             return Observation(operation, Status.UNKNOWN, invoked, bases=states, final=final)

@@ -41,8 +41,9 @@ class SearchResult:
 
 
 def search(events: Sequence[Event], initial: Names, max_steps: int = 200_000) -> SearchResult:
-    """Searches for an order in which an object with the state `initial` could have executed all events, and returns
-    whether there is one; undecided after `max_steps` steps, linear in the number of events."""
+    """Searches for an order in which an object with the state `initial` could have executed all events, of which
+    optional ones may be left out, and returns whether there is one; undecided after `max_steps` steps, which are linear
+    in the number of events."""
     required = sum(1 << number for number, event in enumerate(events) if not event.optional)
     visited: set[tuple[int, Names]] = set()
     stack = [(0, initial)]
@@ -68,13 +69,14 @@ def search(events: Sequence[Event], initial: Names, max_steps: int = 200_000) ->
 
 
 def _left(events: Sequence[Event], done: int) -> Iterator[Event]:
-    """Yields the events that must be done and are not."""
+    """Yields the events that must be executed, since they are not optional, and whose bit is not set in `done`."""
     return (event for number, event in enumerate(events) if not done >> number & 1 and not event.optional)
 
 
 def _with_reads(events: Sequence[Event], done: int, state: Names) -> tuple[int, Names]:
-    """Adds the events that may be next and change nothing in this state. They can always be the next ones: whatever
-    comes in an order before such an event could also come after it."""
+    """Returns the bits of `done` with those of the events that may be next and change nothing in this state, and the
+    state as it is. They can always be the next ones: whatever comes in an order before such an event could also come
+    after it. Optional events are not added."""
     changed = True
     while changed:
         changed = False

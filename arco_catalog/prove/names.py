@@ -23,8 +23,10 @@ class NamesVerdict:
 
 
 def check_names(history: History) -> NamesVerdict:
-    """Judges all names of a history. An order that is missing even without the reads before the end of the run breaks
-    the specification: a change that was completed did not happen, or happened twice."""
+    """Judges all names of a history, and returns the violations and the names for which the search was given up. An
+    order that is missing even without the reads before the end of the run breaks the specification: a change that was
+    completed did not happen, or happened two times. One that is missing only with these reads is weaker than
+    linearizable."""
     findings: list[Finding] = []
     undecided: list[str] = []
     for names in _joined(history.observations):
@@ -69,7 +71,9 @@ def _search(names: Sequence[str], observations: Sequence[Observation]) -> Search
 
 
 def _events(observation: Observation, places: dict[str, int]) -> Iterator[Event]:
-    """Yields the events of an observation on these names: none, if it is about others or leaves all open."""
+    """Yields the events of an observation on these names. A listing, and an operation based on tables, such as a
+    commit, have one only if they succeeded; the latter one for every table, which the name then had. None are yielded
+    for other names. If the outcome is unknown, the event is optional, and has no end."""
     operation = observation.operation
     if operation.kind is Kind.LIST:
         effects: list[Effect] = [_listing(observation, places)] if observation.status is Status.DONE else []
@@ -89,7 +93,9 @@ def _events(observation: Observation, places: dict[str, int]) -> Iterator[Event]
 
 
 def _effects(observation: Observation, places: Sequence[int]) -> Iterator[Effect]:
-    """Yields the effects on the names with these places; an unknown outcome has those of a success."""
+    """Yields the effects on the names with these places, at most one: of a 404 that the name is absent, of the error
+    that it already exists that it is present. Other errors have none. An unknown outcome of a creation, drop or rename
+    has that of a success, one of a read none."""
     kind, place = observation.operation.kind, places[0]
     if observation.code == 404:
         yield _presence(place, present=False)
@@ -109,12 +115,14 @@ def _effects(observation: Observation, places: Sequence[int]) -> Iterator[Effect
 
 
 def _presence(place: int, *, present: bool) -> Effect:
-    """Returns the effect of a read that found the name present or absent."""
+    """Returns the effect of a read that found the name present or absent: possible only if it is, without a change of
+    the state."""
     return lambda state: state if (state[place] is not None) == present else None
 
 
 def _creator(place: int, creator: str) -> Effect:
-    """Returns the effect of a read that found which operation created the object."""
+    """Returns the effect of a read that found which operation created the object: possible only if that one did,
+    without a change of the state."""
     return lambda state: state if state[place] == creator else None
 
 
@@ -140,7 +148,8 @@ def _rename(source: int, target: int) -> Effect:
 
 
 def _listing(observation: Observation, places: dict[str, int]) -> Effect:
-    """Returns the effect of a listing: possible only if it has exactly the names that are taken."""
+    """Returns the effect of a listing: possible only if, of these names, it has exactly the ones that are taken. The
+    state does not change."""
 
     def apply(state: Names) -> Names | None:
         shown = all((state[place] is not None) == (name in observation.listed) for name, place in places.items())

@@ -43,7 +43,8 @@ class Network:
 
     async def send(self, request: Request, server: int, fault: Fault = Fault.NONE, delay_ms: int = 0) -> Delivery:
         """Sends a request to the server with this number, modulo how many there are, through a fault, with this delay.
-        Returns the client's answer: `NEVER_SENT` if no connection could be made."""
+        Returns the client's answer, `NEVER_SENT` if no connection could be made, None if the client gets none; and
+        tasks with the answers that the client does not get, which may still be sent."""
         delay_s = delay_ms / 1000
         match fault:
             case Fault.TRUNCATED:
@@ -104,7 +105,8 @@ class Network:
             return None
 
     async def _truncate(self, request: Request, server: int) -> None:
-        """Sends half of the body of a request and closes the connection; sends nothing for a request without a body."""
+        """Sends half of the body of a request and closes the connection; sends nothing for a request without a body.
+        Ignores the answer, and errors of the connection."""
         if request.body is None:
             return
         body = json.dumps(request.body).encode()
@@ -132,7 +134,7 @@ def _headers(request: Request) -> dict[str, str]:
 
 
 async def _document(response: aiohttp.ClientResponse) -> object:
-    """Returns the JSON of a response; None if it has none, or more than `MAX_ANSWER_BYTES`."""
+    """Returns the JSON of a response; None if it has no body, one that is no JSON, or more than `MAX_ANSWER_BYTES`."""
     raw = bytearray()
     async for chunk in response.content.iter_any():
         raw += chunk

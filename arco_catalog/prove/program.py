@@ -83,7 +83,8 @@ WEIGHTS = {
 
 
 def draw_program(rng: random.Random, features: Features, clients: int) -> Program:
-    """Draws a program of at most `MAX_OPERATIONS` operations. The first client creates the tables."""
+    """Draws a program of at most `MAX_OPERATIONS` operations. The first client creates the tables; all clients have
+    equally many steps besides. With servers that can be killed, up to two kills are drawn."""
     choices = [kind for kind in WEIGHTS if _offered(kind, features)]
     tables = [f"t{number}" for number in range(rng.randint(1, TABLES))]
     length = rng.randint(4, (MAX_OPERATIONS - len(tables)) // clients)
@@ -105,8 +106,9 @@ def _offered(kind: Kind, features: Features) -> bool:
 def _draw_step(
     rng: random.Random, choices: Sequence[Kind], features: Features, tables: Sequence[str], name: str
 ) -> Step:
-    """Draws the next step of a client: its operation, and the fault that its request meets. With a single table, a
-    commit replaces a rename or transaction."""
+    """Draws the next step of a client: its operation, mostly without a fault of its request, the delay, and the server.
+    With a single table, a commit replaces a rename or transaction. Requests are duplicated only if the catalog takes
+    idempotency keys."""
     kind = rng.choices(choices, [WEIGHTS[choice] for choice in choices])[0]
     if kind in (Kind.RENAME, Kind.TRANSACTION) and len(tables) < 2:
         kind = Kind.COMMIT

@@ -32,7 +32,7 @@ class Replay:
 
 
 def encode(replay: Replay) -> str:
-    """Returns the file of a replay."""
+    """Returns the text of the file of a replay, as JSON."""
     program = replay.program
     document = {
         "version": VERSION,
@@ -45,7 +45,8 @@ def encode(replay: Replay) -> str:
 
 
 def decode(text: str) -> Replay:
-    """Returns the replay in a file. Raises `MalformedReplay`."""
+    """Returns the replay in the text of a file. Raises `MalformedReplay` if it is none, has another version, or has too
+    many operations or runs, or none."""
     try:
         document = json.loads(text)
         if document["version"] != VERSION:

@@ -45,7 +45,8 @@ class ProgramResult:
 
 async def run_program(site: Site, namespace: str, program: Program) -> ProgramResult:
     """Runs a program in a new namespace until all that was sent has ended; sends some requests again under their keys,
-    reads all tables a last time, and removes the tables and the namespace. Raises `ProgramFailed`."""
+    reads all tables a last time, and removes the tables and the namespace. Raises an `ExceptionGroup` with
+    `ProgramFailed`, or with what `site.kill` raises."""
     recorder = Recorder(site.clock, site.new_key)
     paths = Paths(site.prefix, namespace)
     async with asyncio.TaskGroup() as tasks:
@@ -77,7 +78,8 @@ async def _make_namespace(network: Network, paths: Paths) -> None:
 
 
 async def _run_clients(site: Site, clients: Sequence[Client], program: Program) -> None:
-    """Runs all clients. The client that begins the step after which servers are to be killed waits for the kill."""
+    """Runs all clients at once. The client that begins the step after which servers are to be killed waits for the
+    kill; the others go on. Raises an `ExceptionGroup` with what the kill raises."""
     begun = 0
     kills = [*program.kills]
 
@@ -96,7 +98,8 @@ async def _run_clients(site: Site, clients: Sequence[Client], program: Program) 
 
 
 async def _send_again(client: Client, recorder: Recorder) -> None:
-    """Sends requests again under their keys: all that are unknown, and some of the others."""
+    """Sends requests again under their keys, to one server after the other: all that are unknown, and some of the
+    others (every nth, at least `REPEATED_KEYS`, if there are as many)."""
     unknown = [keyed for keyed in recorder.keyed if recorder.observations[keyed.observation].status is Status.UNKNOWN]
     known = [keyed for keyed in recorder.keyed if keyed not in unknown]
     for number, keyed in enumerate((*unknown, *known[:: max(1, len(known) // REPEATED_KEYS)])):
@@ -104,7 +107,8 @@ async def _send_again(client: Client, recorder: Recorder) -> None:
 
 
 async def _final_reads(client: Client, recorder: Recorder, program: Program) -> list[str]:
-    """Loads every name of the program, and lists them. Returns the names. Raises `ProgramFailed` without answers."""
+    """Loads every table that the program names, and lists the namespace, again until the result is known. Returns the
+    names. Raises `ProgramFailed` if one gets no answer in all its tries."""
     names = sorted({name for steps in program.clients for step in steps for name in step.operation.names})
     for name in names:
         await _read(client, f"final.{name}", Kind.LOAD, (name,))
@@ -124,7 +128,8 @@ async def _read(client: Client, name: str, kind: Kind, names: tuple[str, ...]) -
 
 
 async def _remove(network: Network, paths: Paths, names: Sequence[str]) -> None:
-    """Drops the tables and the namespace. What can't be dropped stays, in a namespace of its own."""
+    """Drops the tables of a run, without purge, and the namespace, and ignores the answers. What can't be dropped
+    stays, in a namespace of its own."""
     for name in names:
         await network.send(Request("DELETE", f"{paths.table(name)}?purgeRequested=false"), 0)
     await network.send(Request("DELETE", paths.of_namespace), 0)

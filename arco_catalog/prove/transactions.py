@@ -15,8 +15,9 @@ def check_transactions(history: History) -> list[Finding]:
 
 
 def _check(transaction: Observation, observations: Sequence[Observation]) -> Iterator[Finding]:
-    """Yields at most one violation of a transaction, the worst one. `with_it` and `without_it` are the answers that
-    show a table of the transaction with its commit, and one without."""
+    """Yields at most one violation of a transaction: that one answer showed a table with its commit, and a later one
+    another table without it. If the later one was a read at the end of the run, this breaks the specification;
+    otherwise it is only weaker than linearizable."""
     name = transaction.operation.id
     uuids = {base.uuid for base in transaction.bases}
     sights = [

@@ -24,8 +24,8 @@ class AuditLog:
         self._now_ms = now_ms
 
     def observe(self, log: RequestLog) -> None:
-        """Writes a line to the audit log for every access to storage and every denial that a request got; none without
-        one. Raises what `write` raises."""
+        """Writes lines to the audit log about a request: one for every access to storage that the request got, and one
+        for the privilege that it was denied. Writes nothing if there are none. Raises what `write` raises."""
         at_ms = self._now_ms()
         for event in _events(log):
             self._write(dumps({"time": utc_time(at_ms), "logger": LOGGER, **event, **_request(log)}).decode())
@@ -48,8 +48,8 @@ def _events(log: RequestLog) -> Iterator[JsonObject]:
 
 
 def _request(log: RequestLog) -> JsonObject:
-    """Returns the fields about the request, the same in all of its audit lines: principal, catalog, operation and
-    id."""
+    """Returns the fields about the request, the same in all of its audit lines: the principal, with the name if that is
+    known, the catalog, the operation and the id."""
     named: JsonObject = {} if log.stats.name is None else {"principal_name": log.stats.name}
     return {
         "principal": log.stats.principal,
@@ -68,8 +68,8 @@ class AuditFile:
 
     @classmethod
     def open(cls, path: str) -> Self:
-        """Opens the file of the audit log for appending, and makes it if there is none. Raises `OSError` if that is
-        impossible, and `ValueError` if it is not a regular file."""
+        """Opens the file of the audit log for appending, and makes it, with mode 0600, if there is none. Raises
+        `OSError` if that is impossible, and `ValueError` if it is not a regular file."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)

@@ -10,9 +10,9 @@ def collection_line(
 ) -> str:
     """Returns the log line, without a line break, of a garbage collection of one catalog's state that was over at
     `at_ms`. The store had `listed` objects of the state before it, and `collected` of these were deleted: the metric
-    `StateObjects` is the difference. The metrics go to this CloudWatch `namespace`; the line has none if that is None,
-    or if the run did not reach the end (not `completed`) and so did not count all objects: the alarm treats missing
-    data as a breach."""
+    `StateObjects` is the difference. The metrics go to this CloudWatch `namespace`, except one that is zero and no
+    alarm needs. The line has none if that is None, or if the run did not reach the end (not `completed`) and so did not
+    count all objects: the alarm treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "info",

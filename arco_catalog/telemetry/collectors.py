@@ -32,8 +32,8 @@ Collector = Counter | Gauge | Histogram
 
 
 class Collectors:
-    """The collectors of these metrics in a registry of Prometheus's library. Counters without labels are 0 from the
-    start."""
+    """Makes the collectors of these metrics in a registry of Prometheus's library, except of metrics without a series,
+    and returns them by name. Counters without labels are 0 from the start."""
 
     def __init__(self, metrics: Iterable[Metric], registry: CollectorRegistry) -> None:
         self._by_name: Mapping[str, Collector] = {
@@ -44,21 +44,21 @@ class Collectors:
 
     def counter(self, name: str) -> Counter:
         """Returns the Prometheus counter with this name, which the constructor has made. Raises `KeyError` for an
-        unknown name."""
+        unknown name, and `AssertionError` for that of a gauge or histogram."""
         found = self._by_name[name]
         assert isinstance(found, Counter)
         return found
 
     def gauge(self, name: str) -> Gauge:
         """Returns the Prometheus gauge with this name, which the constructor has made. Raises `KeyError` for an unknown
-        name."""
+        name, and `AssertionError` for that of a counter or histogram."""
         found = self._by_name[name]
         assert isinstance(found, Gauge)
         return found
 
     def histogram(self, name: str) -> Histogram:
         """Returns the Prometheus histogram with this name, which the constructor has made. Raises `KeyError` for an
-        unknown name."""
+        unknown name, and `AssertionError` for that of a counter or gauge."""
         found = self._by_name[name]
         assert isinstance(found, Histogram)
         return found

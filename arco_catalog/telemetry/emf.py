@@ -28,8 +28,9 @@ dimensions."""
 
 
 def _directives(metrics: Sequence[Metric]) -> Directives:
-    """Returns the directives that send these metrics: for each combination of dimensions, in the order in which the
-    metrics name them, the units of those that have it."""
+    """Returns the directives that send these metrics to CloudWatch: for each combination of dimensions, in the order in
+    which the metrics name them, the units of those that have it. Metrics without a field or without CloudWatch are left
+    out."""
     sent: dict[Sequence[str], dict[str, str]] = {}
     for metric in metrics:
         if metric.field is not None and metric.cloudwatch is not None:

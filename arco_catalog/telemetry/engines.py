@@ -30,7 +30,7 @@ OTHER = "other"
 
 @lru_cache(maxsize=256)  # keys of bounded length: at most four products
 def engine_of(client: str | None) -> str:
-    """Returns the label of a client, whose products and versions are separated by spaces: the first of `ENGINES` that
-    it names, or `OTHER`."""
+    """Returns the label of a client, whose products and versions are separated by spaces: the first in `ENGINES` that
+    it names; otherwise, and for None, `OTHER`."""
     named = {product.partition("/")[0].lower() for product in (client or "").split()}
     return next((label for product, label in ENGINES.items() if product in named), OTHER)

@@ -45,7 +45,8 @@ class TextLines:
         self._write = write
 
     async def export(self, request_log: RequestLog) -> None:
-        """Writes the log of a request that is over as one short line of text."""
+        """Writes the log of a request that is over as one short line of text: method, path, status and type of error,
+        operation, duration, and the number and depth of store calls."""
         store, error = request_log.store, request_log.error_type
         request, status = request_log.request, request_log.status
         self._write(

@@ -84,7 +84,8 @@ def _safe(text: str) -> str:
 
 
 def _exception_lines(record: logging.LogRecord) -> list[str]:
-    """Returns the lines about a log record's exception and the causes; empty for a record without an exception."""
+    """Returns the lines about a log record's exception, the causes, and the members of groups, of at most `MAX_ERRORS`
+    exceptions; empty for a record without an exception."""
     raised: _Raised | None = record.exc_info
     if raised is None or raised[1] is None:
         return []
@@ -107,7 +108,8 @@ def _chain(first: BaseException) -> Iterator[BaseException]:
 
 
 def _lines(error: BaseException) -> Iterator[str]:
-    """Yields the lines about one exception. Only errors of our own have their text, as others may have secrets."""
+    """Yields the lines about one exception: the class, and the files, lines and functions of the traceback. Only errors
+    of our own have their text, as others may have secrets."""
     text = f": {error}" if isinstance(error, CatalogError | StoreError) else ""
     yield f"{type(error).__module__}.{type(error).__qualname__}{text}"
     for frame in extract_tb(error.__traceback__):

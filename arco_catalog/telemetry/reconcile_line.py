@@ -10,9 +10,9 @@ def reconcile_line(
     warehouse: str, stats: ReconcileStats, *, began_ms: int, ended_ms: int, namespace: str | None
 ) -> str:
     """Returns the log line, without a line break, of a run of the reconciler over one catalog from `began_ms` to
-    `ended_ms`. It has metrics in this CloudWatch `namespace`, none if that is None. The level is `error` if some record
-    could not be read; `ReconcileCompleted` is 0 if the time was over before the end. A run that raises an error writes
-    no line: the alarm treats missing data as a breach."""
+    `ended_ms`. It has metrics in this CloudWatch `namespace`, except metrics that are zero and no alarm needs; none if
+    that is None. The level is `error` if some record could not be read; `ReconcileCompleted` is 0 if the time was over
+    before the end. A run that raises an error writes no line: the alarm treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(ended_ms),
         "level": "error" if stats.unreadable else "info",

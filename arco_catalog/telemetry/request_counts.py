@@ -51,8 +51,8 @@ class RequestCounts:
         """The series that are in use, by labels: to look them up in the library takes longer than to count."""
 
     def observe(self, log: RequestLog) -> None:
-        """Counts a request in Prometheus metrics: the result, the duration, and the calls to the store that are
-        over."""
+        """Counts a request in Prometheus metrics, by operation, class of status and engine: the duration, the calls to
+        the store, errors and denials, conflicts, the outcome of a change, and the other counts of the request's log."""
         label = (log.operation, log.status // 100, engine_of(log.request.client))
         requests = self._of_label.get(label)
         if requests is None:
@@ -70,7 +70,8 @@ class RequestCounts:
         self._count_change(log)
 
     def _count_errors(self, log: RequestLog) -> None:
-        """Counts in Prometheus metrics whether a request failed, had a stale key, or was denied a privilege."""
+        """Counts in Prometheus metrics whether a request failed by the catalog's fault (a 5xx), had a 5xx because of a
+        stale key, or was denied a privilege."""
         if log.failed:
             self._server_errors.inc()
         if log.has_stale_key:

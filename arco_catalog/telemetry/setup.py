@@ -87,9 +87,9 @@ def to_stdout(line: str) -> None:
 
 
 def traces_exporter(environment: Mapping[str, str]) -> str | None:
-    """Returns the name of the exporter of traces, `otlp` or `console`, from the standard OTEL_* variables. Returns None
-    for no traces: if these disable them, or set neither an exporter nor an OTLP endpoint. Raises `ValueError` for an
-    unsupported exporter or protocol."""
+    """Returns the name of the exporter of traces, `otlp` or `console`, from the standard OTEL_* variables: `otlp` if
+    they set only an OTLP endpoint. Returns None for no traces: if these disable them, or set neither an exporter nor an
+    OTLP endpoint. Raises `ValueError` for an unsupported exporter or protocol."""
     configured = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or configured == "none":

@@ -65,8 +65,9 @@ class Spans:
         self._thread = ThreadPoolExecutor(1, "spans")
 
     async def export(self, request_log: RequestLog) -> None:
-        """Makes the span of a request that is over, and one for each store call of it, and sets the trace id of the
-        request's log. With `flush` it waits until they are sent, but at most `FLUSH_SECONDS`."""
+        """Makes the span of a request that is over, as an error if the catalog failed, and a span for every store call
+        of it, unless the request is not sampled. Sets the trace id of the request's log. With `flush` it waits until
+        they are sent, but at most `FLUSH_SECONDS`."""
         parent = request_log.request.trace_parent
         context = self._parents.extract({} if parent is None else {"traceparent": parent.header})
 
@@ -110,13 +111,15 @@ class Spans:
 
 
 def _attributes(request_log: RequestLog) -> dict[str, str | int | float]:
-    """Returns the attributes of a request's span."""
+    """Returns the attributes of a request's span: the fields of the request's log that are in `ATTRIBUTES`, without
+    those that have no text and no number."""
     facts = request_log.facts()
     return {name: value for fact, name in ATTRIBUTES.items() if isinstance(value := facts.get(fact), str | int | float)}
 
 
 def _about(call: StoreCall) -> dict[str, str | int]:
-    """Returns the attributes of the span of a call to the store."""
+    """Returns the attributes of the span of a call to the store: the kind of the object (not the key), the outcome,
+    `depth`, and the bytes read and written."""
     return {
         "arco.store.object": record_kind(call.key),
         "arco.store.outcome": call.outcome,

@@ -57,8 +57,9 @@ class TaskCounts:
         self._observed.set(now_ms() / 1000)  # the first look follows at once
 
     def count(self, warehouse: str, stats: WorkStats) -> None:
-        """Counts in Prometheus metrics what a look for due tasks in a catalog did: the tasks that it executed, and
-        their results. Also sets the gauges of due tasks, unless the look failed."""
+        """Counts in Prometheus metrics the results of a look for due tasks in a catalog: of the tasks that it executed,
+        of expiries, and of the event feed and its deliveries. Also sets the gauges of due tasks, unless the look
+        failed, and of the feed's lag, unless the sequencer failed."""
         for counter, value in (
             (self._executed, stats.executed),
             (self._completed, stats.completed),

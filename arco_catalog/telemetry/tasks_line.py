@@ -13,9 +13,9 @@ QUIET_MS = 300_000
 
 def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str | None) -> str:
     """Returns the log line at `at_ms`, without a line break, about the tasks of a catalog that a worker executed, with
-    metrics in this CloudWatch `namespace`, or without metrics if that is None. If `stats` has an error, because they
-    could not be executed, the line has neither counts nor metrics: the alarm on the age of tasks treats missing
-    data as a breach."""
+    metrics in this CloudWatch `namespace`, except metrics that are zero and no alarm needs, or without metrics if that
+    is None. If `stats` has an error, because they could not be executed, the line has neither counts nor metrics: the
+    alarm on the age of tasks treats missing data as a breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "error" if stats.error or stats.failed else "info",

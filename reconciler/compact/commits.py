@@ -25,9 +25,10 @@ def needs_metadata(receipt: JsonObject) -> bool:
 
 def commit_row(receipt: JsonObject, metadata: Metadata | None, batch: int) -> Row:
     """Returns the row of `commits` for a receipt, of which the fields must have their current names
-    (`receipt.with_current_names`). `metadata` is the document of the file that the commit made current, or why there is
-    none; None if the row does not need it (`needs_metadata`). `batch` is the number of the batch that brings the row.
-    Raises `InternalError` if a required field is missing or has the wrong type."""
+    (`receipt.with_current_names`). Sequence number, operation and summary are of the last snapshot that the commit
+    added. `metadata` is the document of the file that the commit made current, or why there is none; None if the row
+    does not need it (`needs_metadata`). `batch` is the number of the batch that brings the row. Raises `InternalError`
+    if a required field is missing or has the wrong type."""
     kind = text_of(receipt.get("entity_type")) or "table"
     request, source = object_of(receipt.get("request")), object_of(receipt.get("source"))
     added = longs_of(receipt.get("added_snapshot_ids"))

@@ -89,7 +89,8 @@ class Compaction:
     """All system tables, opened before the run reads receipts."""
 
     async def run(self) -> CompactStats:
-        """Writes rows for every object of the store that the system tables do not have, and returns the counts. Raises
+        """Writes rows for every object of the store that the system tables do not have, the views of the usual
+        questions, in a realm the table `readers`, and edges of lineage, and returns the counts. Raises
         `CommitSuperseded` if commits of other runs supersede a step `MAX_ATTEMPTS` times, and the errors of Spark, the
         store and PyIceberg."""
         await self._repeat_superseded(self._add_lineage_events)
@@ -122,8 +123,8 @@ class Compaction:
 
     async def _readers(self) -> None:
         """Replaces the rows of `readers`, before all other rows of the run are written, so that a grant that is revoked
-        by now hides the new rows, too. After a commit the grants are reread, since another run may have written
-        older ones."""
+        by now hides the new rows, too. After a commit the grants are reread, up to `MAX_ATTEMPTS` times, since another
+        run may have written older ones. Does nothing without a realm."""
         if self.realm is None:
             return
         for _ in range(MAX_ATTEMPTS):
@@ -238,7 +239,8 @@ class Compaction:
 
     async def _project(self, commits: OpenTable, opened: Mapping[str, OpenTable], number: int) -> None:
         """Writes the rows of one batch of commits to every table that is made of metadata files and has a watermark
-        before that batch. Older rows of the same entities lose the mark `current`."""
+        before that batch. Older rows of the same entities lose the mark `current`. A table without such rows gets no
+        commit; only `tables` gets the watermark then."""
         behind = {name: table for name, table in opened.items() if table.number(BATCH) < number}
         rows = commits.rows(equal("batch", number), *VERSION_COLUMNS).to_pylist()
         versions = [version_of(row) for row in rows]

@@ -31,7 +31,8 @@ class Health:
     """The bytes of data files by partition."""
 
     def add(self, file: JsonObject) -> None:
-        """Counts a live file, given by the field `data_file` of its manifest entry."""
+        """Counts a live file, given by the field `data_file` of its manifest entry: a delete file only as one more, a
+        data file with records, bytes and partition."""
         if file.get("content"):  # absent in format v1, which has no delete files
             self.delete_files += 1
             return

@@ -109,8 +109,9 @@ class Join:
         return changed, first_ms, last_ms
 
     def _edges(self, here: Sequence[RunEvent], batch: int | None = None) -> Iterator[Row]:
-        """Iterates over the edges for events that the table `lineage` does not have. `batch` is the number of the
-        events' batch: events of later batches do not count for the histories of runs; None if all count."""
+        """Iterates over the edges that the table `lineage` does not have, for the COMPLETE and RUNNING ones of the
+        events that have outputs. `batch` is the number of the events' batch: events of later batches do not count for
+        the histories of runs; None if all count."""
         writing = [event for event in here if event.state in ("COMPLETE", "RUNNING") and event.outputs]
         if not writing:
             return
@@ -221,5 +222,6 @@ def _days(column: str, first_ms: int, end_ms: int) -> BooleanExpression:
 
 
 def _time(ms: int) -> str:
-    """Formats a time in milliseconds."""
+    """Formats a time in milliseconds as ISO 8601 in UTC; one before 1970 or after the year 9999 as the first or last
+    time between these."""
     return datetime.fromtimestamp(min(max(ms, 0), LAST_TIME_MS) / 1000, UTC).isoformat()

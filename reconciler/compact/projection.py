@@ -38,8 +38,9 @@ _COUNTS: Final = {
 
 
 def project(version: Version, document: Metadata) -> Iterator[tuple[str, Row]]:
-    """Iterates over the rows that a version of a table or view adds to the tables made of metadata, each with the name
-    of the table. `document` is the version's metadata, or why there is none."""
+    """Iterates over the rows that a version of a table or view adds to the tables made of metadata, with the names of
+    the tables; the rows of `columns` only if the version may have another schema than the one before. `document` is the
+    version's metadata, or why there is none."""
     if version.is_view:
         yield VIEWS.name, _view_row(version, document)
     else:
@@ -150,7 +151,8 @@ def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]
 
 
 def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    """Yields the rows of refs that a version has; none without metadata."""
+    """Yields the rows of refs that a version has; for metadata without refs, the branch `main` at the current snapshot,
+    if there is one. Yields none without metadata."""
     if isinstance(document, MissingMetadata):
         return
     found: Mapping[str, JsonObject] = {
@@ -187,7 +189,8 @@ def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
 
 
 def _current_schema(version: Version, document: JsonObject) -> JsonObject:
-    """Returns the schema of a version; of a view that of the current view version."""
+    """Returns the schema of a version, of a view that of the current view version; if the list of schemas does not have
+    it, the field `schema` of old metadata, or else an empty object."""
     schemas = objects_of(document.get("schemas"))
     schema_id = document.get("current-schema-id")
     if version.is_view:

@@ -53,7 +53,7 @@ def report_row(stored: JsonObject, name: str, batch: int) -> Row:
 
 
 def _milliseconds(timer: JsonObject) -> int | None:
-    """Returns the duration of a timer in milliseconds; None for an unknown unit."""
+    """Returns the duration of a timer in whole milliseconds; None for an unknown unit, and without a duration."""
     unit, total = text_of(timer.get("time-unit")), long_of(timer.get("total-duration"))
     return None if unit not in _NANOSECONDS or total is None else long_of(total * _NANOSECONDS[unit] // 1_000_000)
 

@@ -65,8 +65,8 @@ class _Part:
         self.read = 0
 
     async def each(self, items: Sequence[T], work: Callable[["_Part", T], Awaitable[None]]) -> None:
-        """Calls `work` with this part and each item, `AT_ONCE` items concurrently. An item for which `work` raises
-        `InternalError` or `MalformedJson` is reported."""
+        """Calls `work` with this part and each item, `AT_ONCE` items concurrently. If `work` raises `InternalError` or
+        `MalformedJson`, the message is added to `unreadable`; any other error is raised."""
 
         async def attempt(item: T) -> None:
             try:
@@ -115,9 +115,10 @@ WriteDated = Callable[[CatalogConfig, Target, int, Sequence[str]], PartResult]
 def write_commits(
     own: frozenset[str], config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]
 ) -> PartResult:
-    """Reads the committed receipts with these keys, and the metadata files of those that added snapshots, and writes
-    rows of `commits`. Receipts of entities in `own`, or in the namespace `system`, are left out. Returns the new data
-    files, and the counts of objects that were read or could not be."""
+    """Reads the committed receipts with these keys, and the metadata files of the ones that added snapshots, and writes
+    rows of `commits`. Receipts of entities in `own`, or in the namespace `system`, and receipts that were deleted since
+    they were listed, are left out. Returns the new data files, and the counts of objects that were read or could not
+    be."""
 
     async def one(part: _Part, key: str) -> None:
         body = await part.record(key)
@@ -137,8 +138,8 @@ def write_commits(
 
 
 def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
-    """Reads the OpenLineage events with these keys, and writes rows of `lineage_events`. Returns the new data files,
-    and the counts of objects that were read or could not be."""
+    """Reads the OpenLineage events with these keys, and writes rows of `lineage_events`; ones that were deleted since
+    have none. Returns the new data files, and the counts of objects that were read or could not be."""
 
     async def one(part: _Part, key: str) -> None:
         body, day = await part.record(key), part.session.state.paths.read_lineage_day(key)
@@ -151,8 +152,8 @@ def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys
 
 
 def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
-    """Reads the reports of scans and commits with these keys, and writes rows of `reports`. Returns the new data files,
-    and the counts of objects that were read or could not be."""
+    """Reads the reports of scans and commits with these keys, and writes rows of `reports`; ones that were deleted
+    since have none. Returns the new data files, and the counts of objects that were read or could not be."""
 
     async def one(part: _Part, key: str) -> None:
         body = await part.record(key)
@@ -163,8 +164,8 @@ def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Seque
 
 
 def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) -> PartResult:
-    """Reads the registry commits with these ids, and writes rows of `catalog_events`. Returns the new data files, and
-    the counts of objects that were read or could not be."""
+    """Reads the registry commits with these ids, and writes rows of `catalog_events`; ones that were deleted since have
+    none. Returns the new data files, and the counts of objects that were read or could not be."""
 
     async def one(part: _Part, commit: str) -> None:
         key = part.session.state.paths.registry_commit(commit)
@@ -191,8 +192,9 @@ def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> 
 
 def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> PartResult:
     """Reads the metadata files of versions, and writes their rows to data files of the target tables; rows of other
-    tables are dropped. If `files_health` is a target, the manifests of each table's newest version are read, too.
-    Returns the new data files, and the counts of objects that were read or could not be."""
+    tables are dropped. If `files_health` is a target, the manifests of each table's newest version are read, too,
+    unless the metadata is missing. Returns the new data files, and the counts of objects that were read or could not
+    be."""
     reads_manifests = any(target.table.name == FILES_HEALTH.name for target in targets)
 
     async def one(part: _Part, version: Version) -> None:

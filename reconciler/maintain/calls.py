@@ -76,7 +76,7 @@ def _literal(value: Argument) -> str:
 
 
 def _json_value(value: Argument) -> str | int | bool | JsonObject:
-    """Returns an argument of a procedure as JSON."""
+    """Returns an argument of a procedure as JSON, a time as text in UTC."""
     match value:
         case Time(ms):
             return _utc(ms)

@@ -123,7 +123,7 @@ class _Reading:
 
     async def read_deletes(self, manifest: JsonObject) -> None:
         """Reads a manifest of deletes, and adds its live delete files to `deletes`; the sizes of files of position
-        deletes also to the groups of their partitions."""
+        deletes also to the groups of their partitions; files outside of the table's location also to `elsewhere`."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DELETE_FIELDS)) as entries:
             async for entry in entries:
@@ -148,8 +148,9 @@ class _Reading:
 
     async def read_data(self, manifest: JsonObject, index: DeleteIndex) -> None:
         """Reads a manifest of data files, and adds its live data files, with the deletes that apply to them by `index`,
-        to the groups of their partitions. Files of another partition spec than the table's form one group: Iceberg
-        rewrites them together, since they may hold rows of any partition."""
+        to the groups of their partitions, and their rows to `records`; files outside of the table's location also to
+        `elsewhere`. Files of another partition spec than the table's form one group: Iceberg rewrites them together,
+        since they may hold rows of any partition."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DATA_FIELDS)) as entries:
             async for entry in entries:
@@ -168,7 +169,7 @@ class _Reading:
         return self.groups.setdefault(partition, ([], []))
 
     def _spec(self, manifest: JsonObject) -> int:
-        """Returns the id of a manifest's partition spec."""
+        """Returns the id of a manifest's partition spec; the table's default spec if the manifest names none."""
         spec_id = long_of(manifest.get("partition_spec_id"))
         return self.spec if spec_id is None else spec_id
 

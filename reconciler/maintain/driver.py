@@ -123,9 +123,9 @@ class Maintenance:
                 await self._maintain(worker, table_plan.table)
 
     async def _plan_table(self, table: TableRef, removed: Mapping[str, int]) -> TablePlan | None:
-        """Returns the plan of a table's maintenance; None for a table without policies, a dropped one, and one that
-        cannot be read, which is added to the stats. `removed` has the times of the last removals of orphan files by
-        entity."""
+        """Returns the plan of a table's maintenance, and counts the table if it has policies. Returns None for a table
+        without policies, a dropped one, and one that cannot be read, which is added to the stats. `removed` has the
+        times of the last removals of orphan files by entity."""
         try:
             policies = await policies_of(self.session, table)
             if not policies:

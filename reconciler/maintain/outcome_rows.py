@@ -53,7 +53,8 @@ class MaintenanceTable:
     runtime: Runtime
 
     def last_task(self, entity: str) -> str:
-        """Returns the id of the last maintenance task of an entity; empty without one."""
+        """Returns the id of the maintenance task of an entity whose rows ended last; empty without rows or without the
+        table."""
         table = self._existing()
         if table is None:
             return ""
@@ -62,7 +63,8 @@ class MaintenanceTable:
         return "" if newest is None else str(newest["task_id"])
 
     def last_orphan_removals(self) -> Mapping[str, int]:
-        """Returns by entity when orphan files were last removed, in milliseconds."""
+        """Returns by entity when a removal of orphan files was last over that was done at least partly, in milliseconds
+        since 1970; empty without the table."""
         table = self._existing()
         if table is None:
             return {}
@@ -74,7 +76,8 @@ class MaintenanceTable:
         return found
 
     def write(self, task: str, rows: Sequence[Row]) -> None:
-        """Adds the rows of a task, unless they were added before."""
+        """Adds the rows of a task to the table, which is made if it is missing, unless it has rows of the task. After a
+        superseded commit it looks again, up to `MAX_ATTEMPTS` times, then raises `CommitSuperseded`."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             table = self.system.open(MAINTENANCE)
             if table.rows(equal("task_id", task), "step").num_rows:

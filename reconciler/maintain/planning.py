@@ -135,8 +135,9 @@ def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy
 
 
 def _plan_data_files(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now) -> Step | HeldBack | None:
-    """Returns the step that rewrites data files, or why it is held back; None if nothing is due. Raises `InvalidPolicy`
-    for options that Iceberg can't use."""
+    """Returns the step that rewrites data files, of as many as the bytes that are left allow, or why it is held back:
+    the table has no sort order for the policy, or the bytes do not suffice for two files. None if nothing is due.
+    Raises `InvalidPolicy` for options that Iceberg can't use."""
     target = compaction.target_bytes or _number(figures, "write.target-file-size-bytes", TARGET_BYTES)
     if compaction.strategy == "sort" and compaction.order is None and not figures.sorted:
         return HeldBack(
@@ -238,7 +239,8 @@ def _plan_position_deletes(figures: Figures, policy: Policy, compaction: DataCom
 
 
 def _plan_manifests(figures: Figures, policy: Policy, compaction: MetadataCompaction) -> Step | None:
-    """Returns the step that rewrites manifests; None if nothing is due."""
+    """Returns the step that rewrites manifests; None if the table has less than the policy's minimum, or less than
+    twice as many as their bytes need."""
     target = _number(figures, "commit.manifest.target-size-bytes", MANIFEST_BYTES)
     manifests = figures.manifests
     needed = sum(-(-sum(sizes) // target) for sizes in (manifests.data, manifests.deletes) if sizes)
@@ -257,7 +259,8 @@ def _plan_manifests(figures: Figures, policy: Policy, compaction: MetadataCompac
 
 
 def _plan_expiry(figures: Figures, policy: Policy, expiry: SnapshotExpiry, now: Now) -> Step | HeldBack | None:
-    """Returns the step that expires snapshots, or why it is held back; None if nothing is due."""
+    """Returns the step that expires snapshots; held back if the table does not allow files to be deleted; None if no
+    snapshot expires, by the ages of the policy or else of the table."""
     if not _gc_enabled(figures):
         return _gc_disabled(Procedure.EXPIRE_SNAPSHOTS, policy)
     age_ms = expiry.max_age_ms
@@ -281,7 +284,8 @@ def _plan_expiry(figures: Figures, policy: Policy, expiry: SnapshotExpiry, now: 
 def _plan_orphan_removal(
     figures: Figures, policy: Policy, removal: OrphanFileRemoval, now: Now
 ) -> Step | HeldBack | None:
-    """Returns the step that removes orphan files, or why it is held back; None if nothing is due."""
+    """Returns the step that removes orphan files; held back if the table does not allow files to be deleted, or the
+    policy names several locations; None if the last removal is younger than the age of files that the policy sets."""
     if not _gc_enabled(figures):
         return _gc_disabled(Procedure.REMOVE_ORPHAN_FILES, policy)
     if len(removal.locations) > 1:

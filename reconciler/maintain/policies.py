@@ -106,8 +106,8 @@ class OrphanFileRemoval:
     @classmethod
     def of(cls, policy: Policy) -> "OrphanFileRemoval":
         """Reads the settings of a policy of orphan file removal, which are fields of the content itself and not of
-        `config`. Raises `InvalidPolicy` for any setting in `config`, and for an age that is invalid or less than
-        `MIN_ORPHAN_AGE_DAYS`."""
+        `config`; the age is `ORPHAN_AGE_DAYS` if the policy sets none. Raises `InvalidPolicy` for any setting in
+        `config`, and for an age that is invalid or less than `MIN_ORPHAN_AGE_DAYS`."""
         PolicySettings(policy).require_empty()
         try:
             days = days_of(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))
@@ -126,7 +126,7 @@ class OrphanFileRemoval:
 
 
 def _text(value: JsonValue) -> str:
-    """Returns a value as the text of an option."""
+    """Returns a value as the text of an option of Iceberg; a boolean in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -46,7 +46,7 @@ class Shortfall:
 
     def outcome(self, *, rewrote_some: bool) -> str:
         """Returns the outcome of the step if this was the last call; `rewrote_some` is whether any of its calls rewrote
-        files."""
+        files. It is `done` if another call would not rewrite more, either."""
         if not self.is_retryable:
             return DONE
         if rewrote_some:

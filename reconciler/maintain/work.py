@@ -188,7 +188,8 @@ class _TableWork:
 
     async def _decide(self, procedure: Procedure) -> tuple[Figures | None, Step | HeldBack | None]:
         """Reads the table anew. Returns the figures, and the step or why it is held back; None as the latter if the
-        procedure is not due, and None for both if the table no longer exists."""
+        procedure is not due, and None for both if the table or the metadata file no longer exists, or a transaction is
+        changing the name."""
         session = self.execution.session()
         removed_ms = None
         if procedure is Procedure.REMOVE_ORPHAN_FILES:  # read now: another task may have removed them since the plan

@@ -41,7 +41,7 @@ def system_tables(parsed: argparse.Namespace, runtime: Runtime) -> SystemTables:
 
 def credential(parsed: argparse.Namespace) -> Mapping[str, str]:
     """Returns the properties of Iceberg's clients by which the pipeline's principal logs in, with the content of
-    `--credential-file` or `--token-file`; empty without these options."""
+    `--credential-file` or `--token-file`; empty without these options. Raises `OSError` if the file can't be read."""
     if parsed.token_file is not None:
         return {"token": parsed.token_file.read_text().strip(), "token-refresh-enabled": "false"}
     if parsed.credential_file is None:
@@ -50,7 +50,8 @@ def credential(parsed: argparse.Namespace) -> Mapping[str, str]:
 
 
 def settings(values: list[str], option: str) -> Mapping[str, str]:
-    """Reads the values of an option that takes NAME=VALUE. Raises `SystemExit` with a message for another value."""
+    """Reads the values of an option that takes NAME=VALUE, and returns them by name; of values of one name the last
+    counts. Raises `SystemExit` with a message for another value."""
     found: dict[str, str] = {}
     for each in values:
         name, equals, value = each.partition("=")

@@ -176,8 +176,8 @@ class OpenTable:
                 ) from error
 
     def set_watermarks(self, watermarks: Mapping[str, str]) -> None:
-        """Sets watermarks without adding files, for a batch that has rows only for other tables. Raises
-        `CommitSuperseded` if the commit was not made, or the outcome is unknown."""
+        """Sets watermarks without adding files, for a batch that has rows only for other tables, on the snapshot that
+        was read. Raises `CommitSuperseded` if the table has another snapshot by now, or the outcome is unknown."""
         snapshot = self.table.metadata.current_snapshot_id
         requirement = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": snapshot})
         transaction = self.table.transaction()

@@ -47,7 +47,8 @@ class Writer:
         self.files: dict[str, list[DataFile]] = {name: [] for name in self._targets}
 
     def add(self, table: str, row: Row) -> None:
-        """Adds a row of the table with this name; ignores it if that table is not a target."""
+        """Adds a row of the table with this name; ignores it if that table is not a target. When there are `MAX_ROWS`
+        rows of the table, writes them to data files."""
         rows = self._rows.get(table)
         if rows is None:
             return
@@ -56,13 +57,15 @@ class Writer:
             self._flush(table)
 
     def finish(self) -> Mapping[str, Sequence[DataFile]]:
-        """Writes the rows that are not written yet, and returns the data files by table."""
+        """Writes the rows that are not written yet, and returns all data files by table, without the tables that have
+        none."""
         for name in self._targets:
             self._flush(name)
         return {name: files for name, files in self.files.items() if files}
 
     def _flush(self, table: str) -> None:
-        """Writes the collected rows of a table to a file."""
+        """Writes the collected rows of a table to data files, one for every partition, and forgets them; does nothing
+        without rows."""
         rows, self._rows[table] = self._rows[table], []
         if rows:
             self.files[table] += write_rows(self._targets[table], rows, self._new_uuid())
