@@ -121,13 +121,14 @@ class SharedFiles:
         return self.spark.union([part.filter(_is_shared) for part in self._parts])
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
-        """Reads which files these tables refer to, and adds them to `rows`. A table with a missing file is read again
-        if its pointer has changed since, up to `MAX_ROUNDS` times.
+        """Reads which files these tables refer to, adds them to `rows`, and sets `any`. A table with a missing file is
+        read again if its pointer has changed since, up to `MAX_ROUNDS` times. Files that cannot be read, and missing
+        files of a table's present state, are noted in `unread`, the latter also in `missing` unless the settings trust
+        locations.
 
         Raises `NotYet` if a file of a table's present state is missing and may still be restored, and `TaskFailed` for
         a table that has a name and no pointer, both unless the settings trust locations; and `StoreUnavailable` if a
-        table with a missing file changes during each reading. A file that cannot be read is noted in `unread`.
-        """
+        table with a missing file changes during each reading."""
         lost: dict[Owner, str] = {}
         trusts = execution.session().settings.purge.trust_locations
         for _ in range(MAX_ROUNDS):

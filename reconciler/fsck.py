@@ -245,7 +245,8 @@ def check_part(config: CatalogConfig, max_manifests: int, tasks: Iterable[Task])
 
 
 async def _check_part(config: CatalogConfig, max_manifests: int, tasks: Sequence[Task]) -> list[TaskResult]:
-    """Checks tables, or manifests of tables, in an executor, and returns the findings."""
+    """Examines tables, or manifests of tables, in an executor, `CONCURRENCY` at a time, and returns the results in the
+    order of the tasks."""
     async with config.session() as session:
 
         async def check(task: Task) -> TaskResult:

@@ -139,11 +139,11 @@ def part_of(key: str) -> int:
 
 
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
-    """Yields a row for every manifest that these other tables refer to, for every metadata file, manifest list
-    and statistics file of theirs at the dropped table's locations, and, for the driver, for every file that is missing
-    or cannot be read. The files in manifests are left to `read_manifests_of_others`. An `Owner` has the sequence number
-    of the pointer when the table was read before: if the pointer still has it, the table is not read, and the only row
-    about it is an `UnchangedTable`."""
+    """Yields a row for every manifest that these other tables refer to, also in the state that an undecided transaction
+    would give a table, for every metadata file, manifest list and statistics file of theirs at the dropped table's
+    locations, and, for the driver, for every file that is missing or cannot be read. The files in manifests are left to
+    `read_manifests_of_others`. An `Owner` has the sequence number of the pointer when the table was read before: if the
+    pointer still has it, the table is not read, and the only row about it is an `UnchangedTable`."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)

@@ -68,7 +68,8 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
 
 
 async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *, reopen: bool) -> Credentials:
-    """Makes the realm and the first catalog, and returns the credentials of the root principal. Raises `CliError`."""
+    """Makes the realm and the first catalog, and returns the credentials of the root principal. Raises `CliError` for a
+    realm beside one at the root of the store, and if the realm was made, and the catalog was not."""
     if not realm.at_root and await realm_exists(Realm(DEFAULT_REALM, realm.deployment)):
         raise CliError(
             f"the realm {realm.name} was not made: there is a realm at the root of {options.store}, and such a store "

@@ -198,7 +198,8 @@ class Checks:
 
 
 async def _catalog(deployed: DeployedCatalog, session: Session) -> Check:
-    """Checks that a catalog of the realm can be opened, and its HEAD read."""
+    """Returns the check that a catalog of the realm can be opened, and its HEAD read: a failed one, with the error and
+    advice, if not."""
     try:
         head = await deployed.open().session(session.request, ALLOW_ALL).state.head()
     except InternalError as error:

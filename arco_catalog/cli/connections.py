@@ -98,7 +98,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._crowd.check_kept(self)
 
     def _parse(self, data: bytes) -> None:
-        """Feeds received bytes to the parser. Responds with 400 to an invalid request, and declines an upgrade."""
+        """Feeds received bytes to the parser. Logs an invalid request and responds with 400 to it, and declines an
+        upgrade."""
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)

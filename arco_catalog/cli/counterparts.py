@@ -111,15 +111,15 @@ def _properties(document: JsonObject, what: str) -> tuple[JsonObject, list[tuple
 
 
 def _catalog(source: RealmObject) -> Counterpart:
-    """Returns the counterpart of a catalog, without fields that have no meaning here. Raises `BadRequest` for one that
-    can't be here."""
+    """Returns the counterpart of a catalog, of the type INTERNAL if it names none, without fields that have no meaning
+    here, and with the base location as an allowed one. Raises `BadRequest` for one that can't be here."""
     document = source.document
     kind = document.get("type", "INTERNAL")
     if kind not in TYPES:
         raise BadRequest(f"the type {kind!r} of the catalog is unknown here: expected {' or '.join(TYPES)}")
     if document.get("connectionConfigInfo") is not None:
         raise BadRequest(
-            "it is federated: the tables are another server's; import them from that server, or let it send "
+            "the catalog is federated: the tables are another server's; import them from that server, or let it send "
             "notifications"
         )
     properties, left_out = _properties(document, "catalog")

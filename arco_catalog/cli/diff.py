@@ -19,8 +19,8 @@ MAPPINGS = {"properties": "property", "refs": "ref", "representations": "SQL"}
 
 
 def run(options: CatalogOptions, name: str, before: str, after: str | None, *, as_json: bool) -> int:
-    """Displays what differs between two versions of a table or view, named as `compare_versions` has it. Returns 0.
-    Raises `CliError`."""
+    """Displays the differences between two versions of a table or view, named as `compare_versions` has it; without
+    `after` between a version and the current one. Returns 0. Raises `CliError`."""
     identifier = parse_identifier(name)
 
     async def read() -> JsonObject:

@@ -40,8 +40,9 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
 
 
 async def policy(options: CatalogOptions) -> Sequence[Check]:
-    """Checks that the policy outside of the catalog gives readable answers, about one action and about two at once,
-    whatever it allows; no check if the configuration names none."""
+    """Checks that the policy outside of the catalog gives a readable answer, about one action and, if it takes batches,
+    about two at once, whatever it allows; no check if the configuration names none. An invalid configuration is a
+    failed check."""
     name, advice = "policy", f"check {OPA_URL.name} and {OPA_BATCH_URL.name}, and that the policy is loaded"
     try:
         agent, connections = load_policy(options.environment, SystemRuntime())

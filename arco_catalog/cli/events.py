@@ -204,8 +204,8 @@ def run_dead_letters(options: CatalogOptions, name: str) -> int:
 
 
 def run_resend(options: CatalogOptions, name: str) -> int:
-    """Sends the dead letters of a subscription again, and lists the outcomes of each. Returns 1 if one was not
-    accepted, else 0. Raises `CliError`."""
+    """Sends the dead letters of a subscription to the receiver again, removes the ones that it accepts, and writes out
+    the outcome of each. Returns 1 if one was not accepted, else 0. Raises `CliError`."""
 
     async def work() -> int:
         failed = 0

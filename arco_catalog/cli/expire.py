@@ -16,7 +16,7 @@ from arco_catalog.upkeep.purge.worker import task_worker
 
 def run(options: CatalogOptions, table: str, settings: SnapshotExpiry, *, dry: bool, as_json: bool) -> int:
     """Removes what has expired of a table by its policy, its properties and these settings, which come first, by a task
-    that it makes and executes in this process, and prints the result; if `dry`, only prints what would be removed.
+    that it makes and executes in this process, and writes out the result; if `dry`, only shows what would be removed.
     Returns 0. Raises `CliError`, also if the task failed."""
     namespace, name = parse_identifier(table)
 

@@ -82,7 +82,8 @@ async def open_foreign_server(
     url: str, token_file: str | None, environment: Mapping[str, str]
 ) -> AsyncIterator[ForeignServer]:
     """Yields the server at a URL, with the token in the file, or else that of `arco login`, which is renewed. Raises
-    `CliError` for a URL that is neither https nor on this machine, and for a token that can't be read."""
+    `CliError` for a URL that is neither https nor on this machine, and, before it yields, for a token that can't be
+    read or renewed."""
     from arco_catalog.cli.login import saved_token
 
     try:

@@ -45,7 +45,8 @@ def as_text(shown: JsonObject, name: str) -> str:
 
 
 def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
-    """Returns the labels and values that describe a table or view."""
+    """Returns the labels and values that describe a table or view: its ids, files and size, layout or SQL, branches and
+    tags, properties, and for a table the findings about its health, `ok` without any."""
     size = mapping(shown, "size")
     lines = [
         (format_text(shown.get("type")), name),

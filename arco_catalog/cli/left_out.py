@@ -59,8 +59,8 @@ async def run_on_each(
     owners: Iterable[DeployedCatalog], command: str, work: Callable[[Session], Awaitable[T]]
 ) -> tuple[Sequence[tuple[DeployedCatalog, T]], Sequence[LeftOut]]:
     """Calls `work` with an operator's session on each registry, one after another. Returns the results with their
-    owners, and the registries whose read fails by `InternalError`. Raises the other errors of `work`, and of opening a
-    registry; the registries after it are then not read."""
+    owners, and the registries of which the read fails by `InternalError`. Raises the other errors of `work`, and of
+    opening a registry; the registries after it are then not read."""
     results: list[tuple[DeployedCatalog, T]] = []
     left_out: list[LeftOut] = []
     for each in owners:

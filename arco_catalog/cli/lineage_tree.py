@@ -158,7 +158,8 @@ def _tree(
 
 
 def _facts(edge: JsonObject) -> str:
-    """Formats job, principal, time, version and confidence of an edge."""
+    """Formats job, principal, time, version (if there is one) and confidence of an edge, and whether it is from
+    `system.lineage`."""
     version = edge.get("version")
     parts = [
         f"by {_short(_job(edge)[1])} of {_short(edge.get('principal'))}",

@@ -37,7 +37,7 @@ class LoginRequest:
 
 
 def run(request: LoginRequest, environment: Mapping[str, str]) -> int:
-    """Logs in, saves the login, and shows where. Returns 0. Raises `CliError`."""
+    """Logs in, saves the login in place of a saved one, and writes out the file. Returns 0. Raises `CliError`."""
     path = login_path(request.url, environment)
     secret_file = str(Path(request.secret_file).absolute()) if request.secret_file else ""
 

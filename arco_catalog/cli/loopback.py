@@ -64,8 +64,8 @@ async def browser_tokens(
 def _listener(
     state: str, answered: "asyncio.Future[Mapping[str, str]]"
 ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-    """Returns the handler of connections to the port: the first request for the callback that has the `state` is the
-    answer; all others, which any page or program may send, get 400."""
+    """Returns the handler of connections to the port: the first request for the callback that has the `state` sets the
+    answer, and gets 200, as later ones with it do; all others, which any page or program may send, get 400."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

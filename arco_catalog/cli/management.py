@@ -152,7 +152,8 @@ class _Operator:
 
 
 def in_process(realm: Realm) -> Exchange:
-    """Returns the exchange with an app over a realm that checks no grants."""
+    """Returns the exchange with an app over a realm in this process, where each request is the operator's and no grants
+    are checked."""
     entropy = SystemRuntime().entropy
     authentication = Authentication([_Operator(realm.name)])
     service = RealmService({realm.name: realm}, realm.name, Secrets(entropy), entropy, authentication, judged=False)
@@ -176,7 +177,8 @@ def in_process(realm: Realm) -> Exchange:
 
 
 def _server(url: str, token: str | None) -> Exchange:
-    """Returns the exchange with the server at a URL. A redirect is not followed: the token is for this server alone."""
+    """Returns the exchange with the server at a URL, by this token, if there is one. A redirect is not followed: the
+    token is for this server alone. The exchange raises `CliError` without a complete answer."""
     from storage_backends.wire.fetch import fetch
     from storage_backends.wire.pool import Timeouts
 

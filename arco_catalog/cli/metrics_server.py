@@ -61,7 +61,9 @@ class _Scrapes:
             self._connections -= 1
 
     async def _answer_to(self, head: str, address: str) -> bytes:
-        """Returns the response to the head of a request: the page of metrics, or an error."""
+        """Returns the response to the head of a request: the page of metrics, for HEAD without a body; 403 to a web
+        page or another host name, 404 for another path, 405 for another method, and 500, which is logged, if the page
+        can't be made."""
         request, *lines = head.removesuffix("\r\n\r\n").split("\r\n")
         method, _, target = request.rpartition(" ")[0].partition(" ")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

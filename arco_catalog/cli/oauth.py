@@ -70,7 +70,7 @@ class Issuer:
 
 async def discover(issuer: str) -> Issuer:
     """Returns the endpoints of an issuer, by its discovery document. Raises `CliError` if that can't be had, is that of
-    another issuer, or names a URL that is neither https nor on this machine."""
+    another issuer, has no token endpoint, or names a URL that is neither https nor on this machine."""
     where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     document = _object(await _exchange(where))
     if document.get("issuer") != issuer:

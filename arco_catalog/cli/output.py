@@ -134,7 +134,8 @@ def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequ
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
-    """Formats facts, pairs of a label and a value, one on a line. Values are escaped."""
+    """Formats facts, pairs of a label and a value, one on a line, with colours on a terminal. Labels are padded to one
+    width; values are escaped."""
     width = max((len(label) for label, _ in rows), default=0)
     lines = [(label.ljust(width), escaped(value)) for label, value in rows]
     console = _terminal()

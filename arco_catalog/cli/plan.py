@@ -25,8 +25,8 @@ def run(options: CatalogOptions, name: str, where: str | None, *, as_json: bool)
 
 
 def as_text(explained: JsonObject) -> str:
-    """Formats an explanation: a line for the snapshot, the manifests, the data files, their rows, and the delete
-    files."""
+    """Formats an explanation: a line for the snapshot, the manifests, the data files, the ways by which others are
+    ruled out, the files that match whole, the rows, and the delete files."""
     data, deletes = mapping(explained, "data"), mapping(explained, "deletes")
     manifests, files = mapping(data, "manifests"), mapping(data, "files")
     ruled_out = {

@@ -114,8 +114,8 @@ class RealmCopy:
         self._report.add(there.kind, str(there), result, "; ".join(reasons) or None)
 
     def _secret_missing(self, there: RealmObject) -> str | None:
-        """Returns what to do about a principal whose secret is not in the user's file; None if it is there, without a
-        file, for the root principal, and for any other object."""
+        """Returns what to do about a principal with a secret that is not in the user's file; None if it is there,
+        without a file, for the root principal, and for any other object."""
         name = there.names[0]
         if there.kind is not Kind.PRINCIPAL or self._kept is None or name == ROOT_PRINCIPAL or name in self._kept:
             return None
@@ -193,7 +193,8 @@ class RealmCopy:
 
     async def _check_catalog(self, there: RealmObject) -> None:
         """Raises `CatalogError` for a catalog that this realm may not have, by the operator's policy or the allowed
-        locations, and `CliError` for one with a location that overlaps another catalog's."""
+        locations, and `CliError` for one with a location that overlaps another catalog's, unless the settings allow
+        that."""
         request, place = _request(there), self._place
         StoragePolicy.from_environment(place.environment).check(parse_storage_config(request.storage))
         locations = locations_of(request.properties, request.storage)

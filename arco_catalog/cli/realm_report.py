@@ -131,7 +131,8 @@ def _counts(report: RealmReport) -> str:
 
 
 def _secrets(report: RealmReport) -> Sequence[str]:
-    """Returns the lines about new secrets: the file that has them, or the secrets."""
+    """Returns the text about new secrets: the name of the file that has them, or the secrets; none if no principal was
+    made."""
     principals = any(line.kind == "principal" and line.result is Result.MADE for line in report.lines)
     if report.secrets_file is not None and principals:
         return [escaped(f"New secrets of principals are in {report.secrets_file}.")]

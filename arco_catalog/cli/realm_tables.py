@@ -88,7 +88,8 @@ async def _copy_namespace(
     session: Session, importer: Importer, namespace: Namespace, work: TableCopy, report: RealmReport
 ) -> bool:
     """Makes a namespace, or gives one that is here the properties of the source if the work refreshes; or plans that.
-    Returns whether the namespace is, or would be, here."""
+    Adds the result to the report. Returns whether the namespace is, or would be, here, which it is also if only the
+    properties failed."""
     name, made = format_identifier((work.name, *namespace)), len(importer.namespaces)
     try:
         await importer.import_namespace(namespace)
@@ -109,8 +110,8 @@ async def _copy_namespace(
 async def _copy_properties(
     session: Session, namespace: Namespace, work: TableCopy, report: RealmReport
 ) -> tuple[Result, str | None]:
-    """Gives a namespace the properties that it has at the source, if the work refreshes; or plans that. Returns the
-    result and the reason."""
+    """Gives a namespace the properties that it has at the source, if the work refreshes; or plans that. Otherwise only
+    compares them, and names --refresh in the reason if they differ. Returns the result and the reason."""
     unequal = await _unequal_properties(session, namespace, work.source)
     if not unequal or not work.refresh:
         result, reason = _result_of(unequal)

@@ -108,7 +108,8 @@ def as_text(report: JsonObject) -> str:
 
 
 def _head(head: JsonObject, *, dry: bool) -> str:
-    """Formats the findings about HEAD, and the change."""
+    """Formats the findings about HEAD: that it is there, which commit was restored or would be, what is missing of
+    that, or the candidates and how to take one of them."""
     if head.get("found") == "live" and not head.get("candidates"):
         return f"HEAD is there: commit {format_text(head.get('chosen'))}."
     what = f"HEAD is {format_text(head.get('found'))}."
@@ -151,7 +152,8 @@ def _commits(candidates: Sequence[JsonObject]) -> str:
 
 
 def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:
-    """Returns the rows of a commit, one for each of the operations."""
+    """Returns the rows of a commit, one for each of the operations, of which only the first has the commit's id and
+    time; a row with dashes for a commit without operations."""
     known = format_text(candidate.get("evidence"))
     first = (format_text(candidate.get("commit")), format_time(candidate.get("at_ms")))
     operations = objects(candidate, "operations")
@@ -164,7 +166,8 @@ def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:
 
 
 def _pointer(pointer: JsonObject, *, dry: bool) -> str:
-    """Formats the findings about a pointer, and the change."""
+    """Formats the findings about a pointer: which metadata file it was restored to or would be, why that can't be used,
+    or the candidates and how to take one of them."""
     what = (
         f"The pointer of {format_text(pointer.get('name'))} ({format_text(pointer.get('entity'))}) is "
         f"{format_text(pointer.get('found'))}."

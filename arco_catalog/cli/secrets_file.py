@@ -15,8 +15,9 @@ class SecretsFile:
     """A file with a JSON object on each line, which its owner alone may read. Lines that are there remain."""
 
     def __init__(self, path: str) -> None:
-        """Opens the file, and makes it with mode 0600. Raises `CliError` if it can't be opened, and if others than its
-        owner, who must be the user, may read or write it."""
+        """Opens the file to add lines to it, and makes it with mode 0600 if there is none. Raises `CliError` if it
+        can't be opened, if it is no regular file, and if others than its owner, who must be the user, may read or write
+        it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             self._descriptor = os.open(path, flags, 0o600)
@@ -33,7 +34,7 @@ class SecretsFile:
         also if only a part of the line was written."""
         line = dumps(secret.to_json()) + b"\n"
         if os.write(self._descriptor, line) != len(line):
-            raise OSError("only a part of the line was written to the disk")
+            raise OSError("only a part of the line with a new secret was written to the file for secrets")
         os.fsync(self._descriptor)
 
     def close(self) -> None:
@@ -42,8 +43,8 @@ class SecretsFile:
 
 
 def principals_in(path: str) -> Collection[str]:
-    """Returns the principals whose credentials a file has; none without a file. Lines that are no such JSON, as a
-    stopped run may leave one, are ignored. Raises `CliError` if the file can't be read."""
+    """Returns the principals with credentials in a file; none without a file. Lines that are no such JSON, as a stopped
+    run may leave one, are ignored. Raises `CliError` if the file can't be read."""
     try:
         lines = Path(path).read_bytes().splitlines()
     except FileNotFoundError:

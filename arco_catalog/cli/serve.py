@@ -218,8 +218,9 @@ async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyP
 def _working(
     options: ServeOptions, parsed: _Inputs, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
 ) -> AbstractAsyncContextManager[None]:
-    """Returns a context in which the process works on tasks; it does nothing if --tasks is off or the catalog is
-    read-only. Raises `CliError`, if it works, for invalid variables of the delegation of purges."""
+    """Returns a context in which the process works on tasks, counts them in the metrics, and with a JSON log writes
+    lines about them; it does nothing if --tasks is off or the catalog is read-only. Raises `CliError`, if it works, for
+    invalid variables of the delegation of purges."""
     if not options.tasks or catalog.settings.read_only_because is not None:
         return nullcontext()
     write = _to_stderr if options.log_format == "json" else None

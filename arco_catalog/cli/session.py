@@ -198,7 +198,7 @@ async def for_table_or_view(session: Session, step: Callable[[Session, str], Awa
 
 async def for_table(session: Session, identifier: Identifier, step: Callable[[Session], Awaitable[T]]) -> T:
     """Calls `step` with the session, and returns the result. If it raises `NoSuchTable` and a view has the name, raises
-    `CliError` in its place."""
+    `CliError` in its place; otherwise the error is raised as it is."""
     try:
         return await step(session)
     except NoSuchTable as missing:

@@ -89,7 +89,7 @@ def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool)
 def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
     """Executes the tasks of a catalog that are due, after filling the event feed if the environment turns it on, or
     only `task` if it is due and no worker has it, and displays how many executions there were. If there are
-    subscriptions and the feed is not turned on, a line on stderr states that no events are sent. Returns 0, also if a
+    subscriptions and the feed is not turned on, a line on stderr notes that no events are sent. Returns 0, also if a
     task failed. Raises `CliError`, also if the catalog has no such task."""
 
     async def work() -> int:
@@ -113,8 +113,9 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
 
 def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, as_json: bool) -> int:
     """Executes the tasks that are due in every catalog of the realm, or one task, if it is due, in the catalog that has
-    it, for at most `seconds` (None: a day). Displays a line for each catalog. Returns 1 if the tasks of some catalog
-    could not be read, else 0, also if a task failed. Raises `CliError`."""
+    it, for at most `seconds` (None: a day); with ARCO_EVENTS it also fills the event feeds. Displays a line for each
+    catalog. Returns 1 if the tasks of some catalog could not be read, else 0, also if a task failed. Raises
+    `CliError`."""
     runtime = SystemRuntime()
     end_ms = runtime.now_ms() + (DAY_MS if seconds is None else seconds * 1000)
 

@@ -75,8 +75,9 @@ class Certificate:
         return tuple(Path(file).stat().st_mtime_ns for file in files)
 
     def _read(self) -> ssl.SSLContext:
-        """Reads the files of the certificate into a new context for TLS 1.2 and newer. Raises `OSError` or `ValueError`
-        if one can't be used."""
+        """Reads the files of the certificate into a new context for TLS 1.2 and newer, which requires certificates of
+        clients if there is a `client_ca`. Raises `OSError` or `ValueError` if one can't be used, also for an encrypted
+        key."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])

@@ -37,7 +37,8 @@ class _RegistryUpgrade:
         return f"{owner}: version {upgrade.before} -> {NEWEST_VERSION}{' (dry run)' if dry else ''}"
 
     def to_json(self) -> JsonObject:
-        """Returns the versions before and after the upgrade, and the commit that prevents it."""
+        """Returns the owner of the registry, the versions before and after the upgrade, equal if it is prevented, and
+        the commit that prevents it."""
         before, prevented_by = self.upgrade.before, self.upgrade.prevented_by
         return {
             "name": self.owner.name,

@@ -110,7 +110,7 @@ class _Parser:
         """Reads one condition (NOT, brackets, TRUE, FALSE or a predicate), and returns the filter. Raises `CliError`,
         also for more levels of brackets and NOT than `levels`."""
         if levels == 0:
-            raise CliError(f"--where has more than {MAX_LEVELS} levels of brackets")
+            raise CliError(f"--where has more than {MAX_LEVELS} levels of brackets and NOT")
         if self._takes("NOT"):
             return {"type": "not", "child": self._condition(levels - 1)}
         if self._takes("("):

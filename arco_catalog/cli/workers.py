@@ -36,7 +36,8 @@ ENDS_WITHIN_SECONDS = 60.0
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Serves with several workers until SIGINT or SIGTERM. `arguments` are the command line of which `parsed` is the
     result; workers get it again. Returns the exit code: 0, that of a worker which failed to start or to end well, or 1
-    if too many died. Raises `CliError` if the server can't start."""
+    if too many died. Raises `CliError` if the server can't start: an address in use is reported only if nothing else is
+    wrong."""
     if parsed.store.startswith("memory:"):
         raise CliError(
             "--workers is not supported with a store in memory: each process would have a store of its own; leave it "

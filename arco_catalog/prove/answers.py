@@ -54,7 +54,7 @@ def table_in(answer: Answer) -> Base:
     state = TableState(str(creator), ids, str(uuid), None if snapshot == -1 else snapshot)
     number, updated = metadata.get("last-sequence-number", 0), metadata.get("last-updated-ms", 0)
     if not isinstance(number, int) or not isinstance(updated, int):
-        raise ForeignAnswer("The answer has a table without a sequence number or a time")
+        raise ForeignAnswer("The answer has a table whose last-sequence-number or last-updated-ms is no integer")
     return Base(state, str(location), number, updated, answer.etag)
 
 

@@ -109,7 +109,7 @@ class Campaign:
         return HistoryVerdict(apply_claim(verdict.findings, linearizable=self._options.linearizable), verdict.undecided)
 
     async def make_replay(self, program: Program, breaks: Breaks, seconds: float) -> Replay:
-        """Returns a replay of a program of which a run broke something. First chooses how many runs of `RUN_LIMITS` it
+        """Returns a replay of a program of which a run broke something. First finds how many runs of `RUN_LIMITS` it
         takes to break this, or worse, in all of `TRIES` tries (the most if none suffices); then makes the program
         smaller until the `seconds` are over; the result may take `MARGIN` times the runs. Raises as `play` does."""
         end = time.monotonic() + seconds
@@ -142,7 +142,8 @@ class Campaign:
         return False
 
     def _count(self, result: ProgramResult, verdict: HistoryVerdict) -> None:
-        """Adds the counts of one program to the report."""
+        """Adds the counts of one program to the report: operations by kind and outcome, requests that were repeated,
+        searches that were given up, and foreign answers; not the findings."""
         report = self.report
         report.programs += 1
         report.outcomes.update(

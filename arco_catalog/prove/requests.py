@@ -88,7 +88,8 @@ def request_of(operation: Operation, paths: Paths, bases: Sequence[Base], now_ms
 
 
 def _creation(operation: Operation) -> Json:
-    """Returns the request body that creates a table."""
+    """Returns the request body that creates a table of one column, with the operation's id as the property
+    `CREATOR`."""
     column = {"id": 1, "name": "id", "type": "long", "required": False}
     schema = {"type": "struct", "schema-id": 0, "fields": [column]}
     return {  # Nessie refuses a request without `stage-create`

@@ -124,7 +124,7 @@ async def _read(client: Client, name: str, kind: Kind, names: tuple[str, ...]) -
         if observation is not None and observation.status is not Status.UNKNOWN:
             return
         await asyncio.sleep(FINAL_PAUSE_S)
-    raise ProgramFailed(f"The catalog does not answer the last reads: {name}")
+    raise ProgramFailed(f"The catalog did not answer a read at the end of a run in {MAX_FINAL_TRIES} tries: {name}")
 
 
 async def _remove(network: Network, paths: Paths, names: Sequence[str]) -> None:

@@ -10,8 +10,9 @@ BreaksRule = Callable[[Program], Awaitable[bool]]
 
 
 async def shrink(program: Program, breaks_rule: BreaksRule, is_over: Callable[[], bool]) -> Program:
-    """Returns the smallest program found that breaks the rule: without parts of the steps, first large ones and then
-    single ones, without kills, faults and delays. Ends when no part can go, or the time is over."""
+    """Returns the smallest program found that breaks the rule, beginning with `program`, which does: without kills,
+    clients, parts of the steps (first large ones and then single ones), faults and delays. Ends when no part can go, or
+    the time is over."""
     smaller = True
     while smaller:
         smaller = False

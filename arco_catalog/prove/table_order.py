@@ -25,8 +25,8 @@ class Sight:
 
 
 def check_tables(history: History) -> list[Finding]:
-    """Returns the violations in the commits of each table. The times of commits are checked only in tables without
-    forks."""
+    """Returns the violations in the creations of tables and in the commits of every table: rejected or repeated
+    commits, halves of them, and forks. The times of commits are checked only in tables without forks."""
     changes = history.changes()
     tables: dict[str, list[Sight]] = {}
     for observation in history.observations:

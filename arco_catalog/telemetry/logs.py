@@ -49,8 +49,8 @@ class TextFormatter(logging.Formatter):
     it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Formats a log record as a line of text, followed by indented lines about the exception and the causes, if
-        there is one."""
+        """Formats a log record as a line of text (time, level, logger and message), followed by indented lines about
+        the exception and the causes, if there is one. Control characters are replaced."""
         line = f"{utc_time(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
         return "\n".join([line, *(f"  {_safe(line)}" for line in _exception_lines(record))])
 
@@ -60,8 +60,8 @@ class JsonFormatter(logging.Formatter):
     the classes and frames of it, of the causes and of a group's members."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Formats a log record as one line with a JSON object; the field `exception` is there only for a record with an
-        exception."""
+        """Formats a log record as one line with a JSON object of time, level, logger and message, in which control
+        characters are replaced; the field `exception` is there only for a record with an exception."""
         facts: JsonObject = {
             "time": utc_time(_ms(record)),
             "level": record.levelname.lower(),

@@ -43,8 +43,8 @@ class Telemetry:
         self._numbers = count(1)
 
     def begin(self, request: RequestSummary, warehouse: str) -> RequestLog:
-        """Returns the log of a request that has just arrived and is not handled yet, with the id that the request came
-        with, or else a new one. `warehouse` stays in the log if the request names no catalog that exists."""
+        """Returns the log of a request that has just arrived and is not handled yet, with the request's own id, or else
+        a new one. `warehouse` stays in the log if the request names no catalog that exists."""
         store = Measurement()
         return RequestLog(request, request.request_id or self._next_id(), warehouse, store, began=store.clock())
 

@@ -204,8 +204,8 @@ class Compaction:
     def _commit_rows(
         self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str], rewritten: FileReplacement = NOTHING
     ) -> None:
-        """Writes rows to files in the driver, and commits these with the rewritten files and the watermarks. Without
-        rows, only the watermarks are committed."""
+        """Writes rows to files in the driver, commits these with the rewritten files and the watermarks, and counts the
+        commit. Without rows, only the watermarks are committed."""
         writer = Writer([table.target()], self.session.runtime.uuid)
         for row in rows:
             writer.add(table.definition.name, row)

@@ -37,7 +37,7 @@ def servo_edge(commit: Commit) -> Row:
 
 def _edge(event: RunEvent, edge: RunEdge) -> Row:
     """Returns the row of `lineage` for an edge. The time is that of the commit, without one that at which the event was
-    received; it is verified only if the match with the commit is."""
+    received; it counts as verified if the match with the commit does."""
     read, written, match = edge.read, edge.written, edge.match
     commit = None if match is None else match.commit
     snapshot = written_snapshot(written, commit)

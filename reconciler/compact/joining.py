@@ -164,8 +164,8 @@ class Join:
 
 
 def _tables(known: OpenTable, datasets: Iterable[DatasetRef], catalogs: Collection[str]) -> Iterator[KnownTable]:
-    """Iterates over the tables that these datasets may mean: current rows of `tables` with a location or a name of a
-    dataset."""
+    """Iterates over the tables that these datasets may mean: current rows of `tables` with a location of a dataset, or,
+    for a dataset without a location, with a name of the dataset."""
     locations, names = set[str](), set[str]()
     for dataset in datasets:
         there = locations_of(dataset)

@@ -30,7 +30,8 @@ def without(
 ) -> FileReplacement:
     """Rewrites files of a table that is partitioned by days, without the rows that have one of these values in a
     column. Returns the new files and the files that they replace, for the caller to commit; a file that loses no row is
-    in neither. Only files with rows that may meet the condition `where` are read, one after the other."""
+    in neither, and one that loses all rows has no new file. Only files with rows that may meet the condition `where`
+    are read, one after the other."""
     removed: list[DataFile] = []
     added: list[DataFile] = []
     for file in table.files(where) if values else ():

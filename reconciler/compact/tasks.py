@@ -8,8 +8,8 @@ from reconciler.system.definition import Row
 
 
 def task_row(task: Task) -> Row | None:
-    """Returns the row of `tasks` for the last version of a task; None if the task has not ended. Raises `InternalError`
-    if a required field is missing."""
+    """Returns the row of `tasks` for the last version of a task, with the time of creation 0 if the record has none;
+    None if the task has not ended. Raises `InternalError` if a required field is missing."""
     if task.status not in ENDED:
         return None
     document, table = task.document, _table_of(task)

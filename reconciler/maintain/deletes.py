@@ -51,7 +51,8 @@ class DeleteIndex:
 
     @classmethod
     def of(cls, files: Iterable[DeleteFile]) -> "DeleteIndex":
-        """Indexes the delete files of a snapshot."""
+        """Indexes the delete files of a snapshot, with sorted sequence numbers; of two deletion vectors for one data
+        file the last counts."""
         everywhere: list[int] = []
         equality: dict[str, list[int]] = {}
         positions: dict[str, list[int]] = {}

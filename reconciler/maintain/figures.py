@@ -90,10 +90,9 @@ class Figures:
 
 
 async def read_figures(session: Session, entity: str) -> Figures | None:
-    """Reads the current metadata file of a table, and the manifests of the current snapshot; `entity` is the table's
-    entity id. Returns None if the table has no pointer. Raises
-    `NotFound` if the metadata file does not exist, and `InternalError`, `Refusal`, `Unreadable` or `StoreError`
-    for a file that can't be read."""
+    """Reads the current metadata file of a table, given by the entity id, and the manifests of the current snapshot.
+    Returns None if the table has no pointer. Raises `NotFound` if the metadata file does not exist, and
+    `InternalError`, `Refusal`, `Unreadable` or `StoreError` for a file that can't be read."""
     found = await current_file(session, entity)
     if found is None:
         return None

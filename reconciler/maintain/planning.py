@@ -219,7 +219,8 @@ def split_rewrite(step: Step) -> Call:
 
 
 def _plan_position_deletes(figures: Figures, policy: Policy, compaction: DataCompaction) -> Step | None:
-    """Returns the step that rewrites files of position deletes; None if nothing is due."""
+    """Returns the step that rewrites files of position deletes, by the table's target size and Iceberg's defaults (of
+    the policy's options only the concurrency counts); None if nothing is due."""
     target = _number(figures, "write.delete.target-file-size-bytes", DELETES_TARGET_BYTES)
     groups = ([DataFile(each) for each in group.position_deletes] for group in figures.groups)
     rewrite = Selection.of(groups, Criteria.of(target, {}))
@@ -285,7 +286,8 @@ def _plan_orphan_removal(
     figures: Figures, policy: Policy, removal: OrphanFileRemoval, now: Now
 ) -> Step | HeldBack | None:
     """Returns the step that removes orphan files; held back if the table does not allow files to be deleted, or the
-    policy names several locations; None if the last removal is younger than the age of files that the policy sets."""
+    policy names more than one location; None if the last removal is younger than the age of files that the policy
+    sets."""
     if not _gc_enabled(figures):
         return _gc_disabled(Procedure.REMOVE_ORPHAN_FILES, policy)
     if len(removal.locations) > 1:

@@ -113,8 +113,10 @@ class _TableWork:
     progress: Progress
 
     async def do(self, procedure: Procedure) -> None:
-        """Calls a procedure if it is due, and saves the outcome in the checkpoint. A procedure that is not due, or for
-        which the budget has no time left, gets no outcome, unless a worker under an earlier lease started it."""
+        """Calls a procedure if it is due, saves the outcome in the checkpoint, reports start and end to the observer,
+        and spends the budget; reports one that is held back. Orphan files are removed only if no receipt is missing. A
+        procedure that is not due, or for which the budget has no time left, gets no outcome, unless a worker under a
+        former lease started it."""
         begun = self.progress.started
         started = begun if begun and begun.procedure is procedure else None
         if started is None and self.executor.budget.is_over():
@@ -153,8 +155,9 @@ class _TableWork:
         )
 
     async def _call(self, step: Step, before: Figures | None) -> tuple[str, str | None, JsonObject]:
-        """Calls the procedure of a step on a table with the counts `before`, up to `MAX_CALLS` times. Returns the
-        outcome, an explanation (None if all is done) and the results of the calls added up."""
+        """Calls the procedure of a step on a table with the counts `before`, up to `MAX_CALLS` times after a pause
+        while a concurrent writer or failed files are the cause and it is still due, from the second call on in smaller
+        groups. Returns the outcome, an explanation (None if all is done) and the results of the calls added up."""
         ending: tuple[str, str | None, JsonObject] = (CONFLICT, None, {})
         result: JsonObject = {}
         rewrote_some = False

@@ -85,7 +85,8 @@ class SystemTables:
         return OpenTable(table, found)
 
     def _create(self, table: SystemTable) -> Table:
-        """Makes a table of the pipeline, and the namespace, unless another run has made them, and returns the table."""
+        """Makes a table of the pipeline, with the watermark 0, and the namespace, unless another run has made them, and
+        returns the table."""
         schema = schema_of(table)
         watermark = {} if table.watermark is None else {table.watermark: "0"}
         with suppress(NamespaceAlreadyExistsError):

@@ -107,7 +107,7 @@ async def test_a_plan_names_what_is_to_be_made_and_what_has_no_counterpart_and_w
         ("table", "lake.sales.u", "would make"),
     ]
     lacking = reasons(report, "no counterpart")
-    assert "it is federated" in lacking["federated"]
+    assert "the catalog is federated" in lacking["federated"]
     assert "is no privilege" in lacking["TABLE_OF_A_LATER_VERSION on namespace lake.sales to readers"]
     assert "the type 'index'" in lacking["INDEX_READ on index lake.sales.i to readers"]
     doubtful = {name: reason for name, reason in reasons(report, "would make").items() if reason}
