@@ -153,8 +153,8 @@ class SharedFiles:
         await wait_for_missing(execution, self.missing)
 
     async def _note_missing(self, session: Session, owner: Owner, file: str) -> None:
-        """Notes that a table refers to a missing file, unless the table has no name in HEAD. Raises `TaskFailed` if the
-        file is the table's pointer."""
+        """Notes in `missing`, and in `unread` up to `MAX_UNREAD` tables, that a table refers to a missing file, unless
+        the table has no name in HEAD. Raises `TaskFailed` if the file is the table's pointer."""
         if await has_name(session, owner.entity):
             name = f"{owner.name} (entity {owner.entity})"
             self.missing[name] = describe_missing(session, owner.entity, file)

@@ -112,7 +112,7 @@ class Acceptor:
             self._crowd.lost()
 
     def _pause(self) -> None:
-        """Accepts no connections for `PAUSE_SECONDS`, or until a connection is closed."""
+        """Accepts no connections for `PAUSE_SECONDS`, or until a connection is closed. Does nothing during a pause."""
         if self._look_again is None:
             self._loop.remove_reader(self._listener)
             self._look_again = self._loop.call_later(PAUSE_SECONDS, self._resume)

@@ -288,14 +288,16 @@ def _cancelled(shown: JsonObject) -> Sequence[str]:
 
 
 def _columns(shown: JsonObject) -> tuple[str, ...]:
-    """Returns a catalog's row in the list of catalogs."""
+    """Returns a catalog's row in the list of catalogs: the name, the type, the type of the storage, and the base
+    location."""
     storage = mapping(shown, "storageConfigInfo")
     base = mapping(shown, "properties").get(BASE_LOCATION)
     return text(shown, "name"), text(shown, "type"), format_text(storage.get("storageType")), format_text(base)
 
 
 def _stray_columns(shown: JsonObject) -> tuple[str, ...]:
-    """Returns a dropped catalog's row in the list of dropped catalogs."""
+    """Returns a dropped catalog's row in the list of dropped catalogs: the folder, the name, the time of the last
+    change, and the base location."""
     base = mapping(shown, "properties").get(BASE_LOCATION)
     name = format_text(shown.get("name"))
     return text(shown, "folder"), name, format_time(shown.get("lastChange")), format_text(base)

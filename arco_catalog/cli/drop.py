@@ -51,8 +51,8 @@ def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> in
 
 
 def _way_back(begins: JsonValue) -> str:
-    """Returns the sentence about how long the drop can be undone; `begins` is when the purge starts, if one was
-    requested."""
+    """Returns the sentence that `arco undrop` takes the drop back, with the time until which if a purge was requested,
+    which starts at `begins`."""
     if begins is None:
         return "`arco undrop` brings it back"
     return f"`arco undrop` brings it back until {format_time(begins)} UTC, when its files are deleted"

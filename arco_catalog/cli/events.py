@@ -176,7 +176,8 @@ def _row(subscription: JsonObject) -> tuple[str, ...]:
 
 
 def run_unsubscribe(options: CatalogOptions, name: str) -> int:
-    """Removes a subscription with its dead letters. Returns 0. Raises `CliError`, also if there is none."""
+    """Removes a subscription with its dead letters, and prints how many these were. Returns 0. Raises `CliError`, also
+    if there is none."""
 
     async def work() -> int:
         async with open_session(options, "events", find_catalog, writes=True) as session:

@@ -44,8 +44,8 @@ class ExportOptions:
 
 
 def run(catalog: CatalogOptions, options: ExportOptions) -> int:
-    """Writes the plan to stdout, or registers what it has, or without --apply only reports what would be registered.
-    Returns 1 if something failed or is another table there, else 0. Raises `CliError`."""
+    """Writes the plan to stdout; with --to registers there what the plan has, or without --apply only reports what
+    would be registered. Returns 1 if something failed or is another table there, else 0. Raises `CliError`."""
     only = () if options.only is None else parse_namespace(options.only)
     if options.to is None:
         return carry_out(lambda: _print_plan(catalog, only))

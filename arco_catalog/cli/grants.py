@@ -175,7 +175,8 @@ def _who(row: JsonObject) -> Iterator[Sequence[str]]:
 
 
 async def _require_principal(api: ApiClient, name: str) -> None:
-    """Raises `NotThere` if there is no such principal. Does nothing if the caller may not read principals."""
+    """Raises `NotThere` if there is no such principal. Any other error is ignored, since the caller may have no right
+    to read principals."""
     try:
         await api.get("principals", name)
     except NotThere:

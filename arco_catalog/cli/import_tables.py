@@ -156,7 +156,7 @@ def as_text(report: Report, limit: int | None) -> str:
 
 
 def _line(imported: ImportResult) -> tuple[str, ...]:
-    """Returns the row of a table in the report."""
+    """Returns the row of a table in the report: the outcome, the name, the metadata file and the reason."""
     name = format_identifier((*imported.table.namespace, imported.table.name))
     return imported.outcome, name, imported.table.metadata_location or "-", imported.reason or ""
 

@@ -88,7 +88,7 @@ def _size(size: JsonObject) -> str:
 
 
 def _column(column: JsonObject) -> tuple[str, ...]:
-    """Returns a column's row."""
+    """Returns a column's row: id, name, type, whether it may be null, and the comment."""
     return (
         format_text(column.get("id")),
         format_text(column.get("name")),

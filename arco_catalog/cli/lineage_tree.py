@@ -78,7 +78,8 @@ def _job(edge: JsonObject) -> tuple[object, object]:
 
 
 def _collected_node(row: Row, end: str, node_id: str) -> JsonObject:
-    """Returns the node at one end (`input` or `output`) of a row of `system.lineage`."""
+    """Returns the node at one end (`input` or `output`) of a row of `system.lineage`: a table, or a dataset if the row
+    has no entity there."""
     entity = row[f"{end}_entity"]
     node: JsonObject = dict.fromkeys(("namespace", "name", "entity", "dataset"))
     if entity is None:

@@ -72,8 +72,8 @@ async def _carry_out_action(api: ApiClient, action: str, name: str, arguments: P
 
 
 async def _update(api: ApiClient, name: str, arguments: PrincipalArguments) -> JsonObject:
-    """Changes the properties that the arguments give, and returns the principal. Raises `CliError` if another change
-    commits in between."""
+    """Sets and removes the properties that the arguments name, keeps the others, and returns the principal. Raises
+    `CliError` if another change commits in between."""
     principal = await api.get("principals", name)
     kept = {key: value for key, value in mapping(principal, "properties").items() if key not in arguments.removed}
     properties: JsonObject = {**kept, **parse_pairs("--property", "team=sales", arguments.properties)}
@@ -105,7 +105,7 @@ def _credentials(what: str, credentials: JsonObject) -> str:
 
 
 def _row(shown: JsonObject) -> tuple[str, ...]:
-    """Returns a principal's row in the list."""
+    """Returns a principal's row in the list: name, client id, time of the last change, and subject."""
     subject = format_text(mapping(shown, "properties").get(SUBJECT))
     return text(shown, "name"), text(shown, "clientId"), format_time(shown.get("lastUpdateTimestamp")), subject
 

@@ -177,7 +177,8 @@ async def compare_tables(
 
 
 async def _compare_namespace(session: Session, namespace: Namespace, source: RestSource) -> tuple[Result, str | None]:
-    """Compares a namespace of the source with the one here, and returns the result and the reason."""
+    """Compares the properties of a namespace of the source with the ones here, and returns the result and the reason:
+    `MISSING` if there is no such namespace here."""
     known = another(session)
     head = await known.state.head()
     if await namespace_entry(known.state, head.index, namespace) is None:

@@ -94,7 +94,8 @@ def _to_json(found: RealmSummary) -> JsonObject:
 
 
 def _row(found: RealmSummary) -> tuple[str, ...]:
-    """Returns a realm's row in the list."""
+    """Returns a realm's row in the list: prefix, state, catalogs, and the numbers of principals and principal roles;
+    dashes for one that can't be read."""
     if found.error is not None:
         return found.prefix or AT_ROOT, "corrupt", "-", "-", "-"
     state = "dropped" if found.is_dropped else "open"

@@ -50,7 +50,8 @@ def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool,
 
 async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Commits], str | None]:
     """Returns the commits of the entities to which a name belongs, and a note about the dropped ones that had it, if
-    any. Commits of dropped ones are returned only if no other has the name."""
+    any; `name` may be an entity id instead, which gets no note. Commits of dropped ones are returned only if no other
+    has the name."""
     if is_ulid(name):
         return [Commits(NamedEntity(name, None), await receipts_of(session, name, limit))], None
     found = await entities_named(session, *parse_identifier(name))

@@ -197,11 +197,11 @@ def _pointer(pointer: JsonObject, *, dry: bool) -> str:
 
 
 def _done(report: JsonObject, *, dry: bool) -> str:
-    """Returns the words before what was restored, or would be."""
+    """Returns the words before what was restored, or would be, or is there already."""
     return "It would be restored:" if dry else "Restored:" if report.get("restored") is True else "It is"
 
 
 def _kept(report: JsonObject) -> str:
-    """Returns the sentence about where the replaced object is stored."""
+    """Returns the sentence about where the replaced object is stored; empty if none was replaced."""
     kept = report.get("kept")
     return "" if kept is None else f" What was there is kept in {format_text(kept)}."

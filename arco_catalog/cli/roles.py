@@ -125,7 +125,7 @@ def _as_text(kind: _Kind, action: str, shown: JsonObject) -> str:
 
 
 def _row(shown: JsonObject) -> tuple[str, ...]:
-    """Returns a role's row in the list."""
+    """Returns a role's row in the list: name, version, and time of the last change."""
     version = format_text(shown.get("entityVersion"))
     return text(shown, "name"), version, format_time(shown.get("lastUpdateTimestamp"))
 

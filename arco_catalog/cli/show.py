@@ -116,7 +116,7 @@ def _updated(shown: JsonObject) -> str:
 
 
 def _intent(intent: JsonObject) -> str:
-    """Describes the intent of a transaction in the pointer."""
+    """Describes the intent of a transaction in the pointer; a dash without one."""
     if not intent:
         return "-"
     age = format_duration(intent.get("age_ms"))
@@ -127,7 +127,7 @@ def _intent(intent: JsonObject) -> str:
 
 
 def _markers(shown: JsonObject) -> str:
-    """Formats the requests under way that name the object."""
+    """Formats the requests under way that name the object, with a note if some of the markers were not read."""
     found = [marker for marker in sequence(shown, "open_markers") if isinstance(marker, dict)]
     unseen = "" if shown.get("all_markers_seen") else "\nThere are too many markers to read: older ones were skipped."
     if not found:

@@ -16,7 +16,8 @@ class Breaks(StrEnum):
 
     @property
     def severity(self) -> int:
-        """A number that is higher for what is worse."""
+        """A number that is higher for what is worse: 0 for linearizability, 1 for the documentation, 2 for the
+        specification."""
         return [Breaks.LINEARIZABILITY, Breaks.DOCUMENTATION, Breaks.SPECIFICATION].index(self)
 
 

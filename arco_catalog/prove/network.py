@@ -129,7 +129,7 @@ async def _value(answer: Answer | None) -> Answer | None:
 
 
 def _headers(request: Request) -> dict[str, str]:
-    """Returns the headers of a request, with the type of the body."""
+    """Returns the headers of a request, with the type of the body if there is one."""
     return {**request.headers, **({} if request.body is None else {"Content-Type": "application/json"})}
 
 

@@ -98,7 +98,7 @@ def draw_program(rng: random.Random, features: Features, clients: int) -> Progra
 
 
 def _offered(kind: Kind, features: Features) -> bool:
-    """Whether the catalog supports a kind of operation."""
+    """Whether the catalog supports a kind of operation; true for all but renames, transactions and HEAD requests."""
     offered = {Kind.RENAME: features.renames, Kind.TRANSACTION: features.transactions, Kind.EXISTS: features.heads}
     return offered.get(kind, True)
 

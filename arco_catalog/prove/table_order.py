@@ -115,7 +115,7 @@ def _check_times(
 
 
 def _is_lost(commit: Observation, order: Sequence[str], changes: Mapping[str, Observation]) -> bool:
-    """Returns whether a commit that was done is not in the order, though others are that were sent after it."""
+    """Returns whether a commit that was done is not in the order, though others are that were sent after its answer."""
     later = (commit_id for commit_id in order if commit_id in changes and commit.precedes(changes[commit_id]))
     return commit.operation.id not in order and next(later, None) is not None
 

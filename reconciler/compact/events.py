@@ -55,6 +55,6 @@ def event_rows(commit: JsonObject) -> Iterator[Row]:
 
 
 def _is_of_system(kind: str, operation: JsonObject) -> bool:
-    """Whether an operation created, changed or dropped a table or view of the namespace `system`. False for grants
+    """Whether an operation is about the namespace `system`, or about an object in it or below it. False for grants
     there."""
     return texts_of(operation.get("namespace"))[:1] == [NAMESPACE] and not kind.endswith("-grant")

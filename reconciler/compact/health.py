@@ -74,8 +74,9 @@ class SnapshotManifests:
 
 
 def find_snapshot_manifests(version: Version, document: JsonObject) -> SnapshotManifests | None:
-    """Returns the part of a table's metadata by which `health_row` reads the manifests of the version's snapshot; None
-    if there is no such snapshot."""
+    """Returns what `health_row` needs of a table's metadata: the number of snapshots, the target size of files
+    (`TARGET_BYTES` if none is set), and where the manifests of the version's snapshot are listed. None if there is no
+    such snapshot."""
     snapshots = objects_of(document.get("snapshots"))
     current = next((each for each in snapshots if each.get("snapshot-id") == version.snapshot_id), None)
     if version.snapshot_id is None or current is None:

@@ -217,7 +217,7 @@ def _made(rows: Iterable[Mapping[str, object]]) -> Iterator[Commit]:
 
 
 def _days(column: str, first_ms: int, end_ms: int) -> BooleanExpression:
-    """Returns the condition that a column is between two times."""
+    """Returns the condition that a column is at `first_ms` or later, and before `end_ms`."""
     return between(column, _time(first_ms), _time(end_ms))
 
 

@@ -24,7 +24,8 @@ class CompactStats:
     unreadable_count: int = 0
 
     def add(self, parts: Sequence[PartResult]) -> None:
-        """Counts the objects that these parts have read, and those that they could not read."""
+        """Counts the objects that these parts have read, and the ones that they could not read; notes at most 100 of
+        the latter."""
         for part in parts:
             self.read += part.read
             self.unreadable_count += len(part.unreadable)

@@ -165,7 +165,7 @@ class _Reading:
                 self.records += records
 
     def _group(self, partition: str) -> tuple[list[DataFile], list[int]]:
-        """Returns the lists of data files and of position deletes of a partition."""
+        """Returns the lists of data files and of position deletes of a partition, new empty ones if it has none."""
         return self.groups.setdefault(partition, ([], []))
 
     def _spec(self, manifest: JsonObject) -> int:
@@ -208,5 +208,5 @@ def _bound(bounds: object) -> bytes | None:
 
 
 def _lengths(manifests: Sequence[JsonObject]) -> tuple[int, ...]:
-    """Returns the lengths of manifests in bytes."""
+    """Returns the lengths of manifests in bytes; 0 for one that states none."""
     return tuple(long_of(each.get("manifest_length")) or 0 for each in manifests)

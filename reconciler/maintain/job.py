@@ -134,7 +134,8 @@ def _print(text: str) -> None:
 
 
 def _rows(parsed: argparse.Namespace) -> MaintenanceTable:
-    """Returns the table `system.maintenance`."""
+    """Connects to the catalog's server, and returns the access to the table `system.maintenance`, which need not
+    exist."""
     runtime = SystemRuntime()
     return MaintenanceTable(connection.system_tables(parsed, runtime), runtime)
 

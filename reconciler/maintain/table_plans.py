@@ -168,8 +168,8 @@ async def _prevents_deletion(session: Session, entry: RelationEntry, figures: Fi
 
 
 def _prevents_rewrite(entry: RelationEntry, figures: Figures) -> str | None:
-    """Returns the reason why a procedure that rewrites files must not be called for a table; None if it may be
-    called."""
+    """Returns the reason why a procedure that rewrites files must not be called for a table: the table's location, or a
+    file of the current snapshot, is outside of the entry's locations. None if it may be called."""
     locations = frozenset(entry.locations)
     if not is_inside(figures.location, locations):
         return UNKNOWN_LOCATION.format(figures.location)
