@@ -17,8 +17,8 @@ def check_number(keys: Sequence[str]) -> None:
 
 async def delete_each(keys: Iterable[str], delete: Callable[[str], Awaitable[Outcome]]) -> Deleted:
     """Deletes objects with one request for each, `AT_ONCE` at a time, by `delete`, which must be unconditional. Returns
-    the keys of objects that may still exist, with the reasons, and the store's time of the deletion that ended last,
-    None if none was applied."""
+    the keys of objects that may still exist, with the reasons, also where `delete` raised `StoreError`; and the store's
+    time of the deletion that ended last, None if none was applied."""
     left: dict[str, Unknown | StoreError] = {}
     now_ms: int | None = None
     limit = asyncio.Semaphore(AT_ONCE)

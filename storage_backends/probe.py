@@ -56,7 +56,8 @@ async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
 
 
 async def _judge(store: ObjectStore, key: str, missing: str, nonce: str) -> Verdict:
-    """Tests by some writes whether a store honours conditions, and returns the verdict."""
+    """Tests by some writes under `key` and `missing`, which it leaves, whether a store honours conditions, and returns
+    the verdict. Raises `StoreUnavailable` if the outcome of one is unknown."""
     first = _known(await store.put(key, f"{nonce} 1".encode(), ABSENT))
     if not isinstance(first, Applied):
         return Verdict(False, "the store refuses to create an object that does not exist")

@@ -60,8 +60,9 @@ async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 
 async def _ask(url: str, token: str, now_ms: Callable[[], int]) -> bytes:
-    """Requests a secret, and returns the response body. `now_ms` is the clock by which connections age. Raises
-    `StoreError`."""
+    """Requests a secret over a new connection, and returns the response body. `now_ms` is the clock by which
+    connections age. Raises `StoreUnavailable` without a response or for one that may pass, and `StoreDenied` for any
+    other but 200."""
     response = await fetch(url, {"authorization": f"Bearer {token}"}, now_ms, MAX_BYTES)
     if response.status != 200:
         raise failure_of("the secret cannot be read: the store of secrets", response)
@@ -92,8 +93,8 @@ def azure_value(body: bytes) -> bytes:
 
 
 def _google_token() -> str:
-    """Returns an access token for Google Cloud, by google-auth's own search for credentials. Raises `StoreError`
-    without that library or credentials, and `StoreUnavailable` if Google's server does not respond."""
+    """Returns an access token for Google Cloud, by google-auth's own search for credentials. Blocks. Raises
+    `StoreDenied` without that library or credentials, and `StoreUnavailable` if Google's server does not respond."""
     try:
         import requests
         from google import auth
@@ -113,7 +114,7 @@ def _google_token() -> str:
 
 def _azure_token(domain: str) -> str:
     """Returns a token of Entra ID for the key vaults under `domain`, by azure-identity's own search for credentials.
-    Raises `StoreError` without that library or credentials, and `StoreUnavailable` for any other failure."""
+    Blocks. Raises `StoreDenied` without that library or credentials, and `StoreUnavailable` for any other failure."""
     try:
         from azure.core.exceptions import AzureError, ClientAuthenticationError
         from azure.identity import DefaultAzureCredential
@@ -128,12 +129,14 @@ def _azure_token(domain: str) -> str:
 
 
 def _failed(kind: type[StoreError], why: str) -> StoreError:
-    """Returns the error for a missing access token."""
+    """Returns, for the caller to raise, the error of the class `kind` for a secret that can't be read without an access
+    token."""
     return kind(f"the secret cannot be read, because the library of its cloud got no access token: {why}")
 
 
 def _not_installed(library: str, extra: str) -> StoreDenied:
-    """Returns the error for a missing library."""
+    """Returns, for the caller to raise, the error for a secret that can't be read, since a cloud's library is not
+    installed."""
     return StoreDenied(
         f"the secret cannot be read: {library} is not installed: install the extra '{extra}' of arco-catalog"
     )

@@ -86,7 +86,8 @@ def nothing_is_made(there: bytes) -> bool:
 
 
 def commit_gone(commit_id: str) -> CommitStateUnknown:
-    """Returns the error for a commit of the registry's history whose object does not exist."""
+    """Returns, for the caller to raise, the error `CommitStateUnknown` of the kind `evidence-lost` for a commit of the
+    registry's history whose object does not exist."""
     message = (
         f"The registry's history no longer reaches back to commit {commit_id}: old commits are deleted (`arco fsck` "
         "reports one that was lost)"
@@ -151,7 +152,8 @@ class Caches:
 
     @classmethod
     def of(cls, limit: int) -> "Caches":
-        """Returns empty caches that take at most `limit` bytes together, without HEAD, whose size spilling bounds."""
+        """Returns empty caches for segments, pointers, values, HEADs as of commits, manifests and file blocks, which
+        take at most `limit` bytes together. The limit does not include the cached HEAD: spilling bounds that."""
         unit = limit // 68
         return cls(
             ByteCache(16 * unit),  # segments of 60,000 tables, at 100 MB in all
@@ -183,8 +185,9 @@ class State:
     ) -> None:
         """Makes the access of one request to the records of the catalog with these `paths`, through its `caches`.
         `limits` are those of the index's edits and segments, None for the defaults. A registry commit records
-        `key_policy` if the catalog has no record of one, and `allowed_locations` if the catalog is new. None, or an
-        empty sequence, records nothing. The first commit of a registry has the version `first_version`."""
+        `key_policy` if the catalog has no record of one; a catalog's first commit that does so records
+        `allowed_locations` too. None, or an empty sequence, records nothing. The first commit of a registry has the
+        version `first_version`."""
         self.store = store
         self.paths = paths
         self._caches = caches
@@ -203,7 +206,7 @@ class State:
         """A HEAD, and the same HEAD with the segments that this request has loaded."""
 
     async def read(self, key: str) -> Found | None:
-        """Reads the object at a key of the store; None if it does not exist."""
+        """Reads the object at a key of the store, never from a cache; None if it does not exist."""
         found = await self.store.get(key)
         return found if isinstance(found, Found) else None
 
@@ -218,21 +221,23 @@ class State:
     # Registry
 
     def _is_young(self, cached: CacheEntry[T], max_age_ms: int) -> bool:
-        """Whether a cached record was read or written less than `max_age_ms` ago. False if the clock was set back
-        since."""
+        """Whether a cached record was read, written or confirmed by the store less than `max_age_ms` ago. False if the
+        clock was set back since."""
         return 0 <= self._runtime.now_ms() - cached.at.wall_ms < max_age_ms
 
     def cached_head(self, max_age_ms: int | None = None) -> RegistryState | None:
-        """Returns the cached HEAD; None if there is none, or none younger than `max_age_ms`. It may be outdated: it is
-        good to plan a compare-and-swap on, which fails then, but not to answer a client."""
+        """Returns the cached HEAD, of any age if `max_age_ms` is None; None if there is none, or none younger than
+        that. It may be outdated: it is good to plan a compare-and-swap on, which fails then, but not to answer a
+        client."""
         known = self._caches.head
         if known is None or (max_age_ms is not None and not self._is_young(known, max_age_ms)):
             return None
         return self._view(known.value)
 
     async def head(self) -> RegistryState:
-        """Reads HEAD and puts it into the cache, or returns the cached one after the store confirmed it; an empty state
-        if the catalog has no registry yet. Raises `HeadLost` if HEAD is missing and commits show that it existed."""
+        """Reads HEAD and puts it into the cache, or returns the cached one after the store confirmed it, which counts
+        as read now. Returns an empty state, not cached, if the catalog has no registry yet. If HEAD is missing but
+        commits show that it existed, it is read once more, and `HeadLost` is raised if it is still missing."""
         key, cached, sent = self.paths.manifest, self._caches.head, self._call_time()
         known = None if cached is None else cached.value
         found = await self.store.get(key, None if known is None else known.version)
@@ -256,7 +261,8 @@ class State:
                 return RegistryState.empty(self._first_version)
 
     def _view(self, head: RegistryState) -> RegistryState:
-        """Returns `head` with an index that finds the segments which this request has loaded, if it has segments."""
+        """Returns `head` with an index that finds the segments which this request has loaded or the process has cached;
+        `head` itself if its index has no segments. For the same `head` the result is the same object."""
         if not head.index.directory.refs:
             return head
         if self._viewed is None or self._viewed[0] is not head:
@@ -271,9 +277,9 @@ class State:
             self._caches.head = CacheEntry(head.with_segments(no_segments), at)
 
     def rest_ms(self, head: RegistryState) -> int:
-        """Returns how long `head` should stand before the next swap, in milliseconds, in a store that limits how often
-        an object is written. It goes by the clocks of two machines, so it is a hint. 0 in a registry of a version
-        without proposals."""
+        """Returns how many milliseconds from now `head` should stand before the next swap, in a store that limits how
+        often an object is written. It goes by the clocks of two machines, so it is a hint. 0 if the store has no such
+        limit, if `head` is not stored yet, or in a registry of a version without proposals."""
         interval_ms = self._caches.write_interval_ms
         if not interval_ms or head.version is None or not head.allows_cancellations:
             return 0
@@ -289,9 +295,10 @@ class State:
         return outcome
 
     def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> Steps[RegistryState]:
-        """Computes the registry commit that follows a HEAD, which is not stored yet, with these edits and operations,
-        and with the server's key policy if no commit has one yet; a first commit then also has the server's allowed
-        locations. If it spills, it needs the segments that it rewrites."""
+        """Computes the registry commit that follows `head`, with these edits and operations, a fresh id and the present
+        time; it is not stored. It gets the server's key policy, if there is one, if no commit has recorded one yet; a
+        first commit then also gets the server's allowed locations. If the commit spills, this needs the segments that
+        it rewrites."""
         spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
         commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
         if self._key_policy is not None and head.key_settings is None:
@@ -303,7 +310,7 @@ class State:
 
     async def commit_of(self, head: RegistryState, operation: str, since: int) -> str | None:
         """Returns the id of the registry commit with an operation that was first tried when the sequence number was
-        `since`; None if there is none. It reads history backwards, up to 500 commits a GET
+        `since`; None if there is none up to `head`. It reads history backwards from `head`, up to 500 commits a GET
         (docs/design/registry.md#history). A second search by the same request covers only later commits, because
         history never changes. Raises `CommitStateUnknown` if the history no longer reaches back to `since`."""
         since, until = max(since, self._not_done_until.get(operation, 0)), head.sequence
@@ -318,19 +325,21 @@ class State:
             listing = await self.registry_commit(listing.before)
 
     async def registry_commit(self, commit_id: str) -> CommitRecord:
-        """Reads one commit of the registry's history, without its index. Raises `CommitStateUnknown` if it was
-        deleted."""
+        """Reads one commit of the registry's history from the store, without its index. Raises `CommitStateUnknown` if
+        its object does not exist: old ones are deleted."""
         return CommitRecord.read(await self.commit_object(commit_id), self.paths.registry_commit(commit_id))
 
     async def commit_object(self, commit_id: str) -> bytes:
-        """Reads the object of one commit of the registry's history. Raises `CommitStateUnknown` if it was deleted."""
+        """Reads the bytes of the object of one commit of the registry's history. Raises `CommitStateUnknown` if it does
+        not exist: old ones are deleted."""
         found = await self.store.get(self.paths.registry_commit(commit_id))
         if not isinstance(found, Found):
             raise commit_gone(commit_id)
         return found.body
 
     def cached_head_of(self, commit_id: str) -> RegistryState | None:
-        """Returns the cached HEAD as of a commit, without a version; None if there is none. It never changes."""
+        """Returns the cached HEAD as of a commit, without a version, with the segments that this request has loaded;
+        None if it is not cached. It never changes, so the store is not called."""
         known = self._caches.heads_of.get(self.paths.registry_commit(commit_id))
         return None if known is None else known.with_segments(self.loaded_segment)
 
@@ -343,7 +352,8 @@ class State:
         return head.with_segments(self.loaded_segment)
 
     async def bell(self) -> Bell:
-        """Reads the bell of the registry, and caches it. A damaged one has not rung: it is only a hint."""
+        """Reads the bell of the registry, and caches it; returns the cached one if the store confirms it. A missing or
+        damaged one counts as a bell that has not rung: it is only a hint."""
         known = self._caches.bell
         match await self.store.get(self.paths.bell, known.version):
             case Found(body, version):
@@ -355,8 +365,9 @@ class State:
         return self._caches.bell
 
     async def ring(self, bell: Bell) -> Bell:
-        """Swaps the bell from the version of `bell` to a fresh id, once, and returns the cached result. If another
-        process has changed it, or the outcome is unknown, it returns the bell that it reads then."""
+        """Swaps the bell from the version of `bell` to a fresh id, caches the result and returns it. The write is sent
+        once: if another process has changed the bell, or the outcome is unknown, it returns the bell that it reads
+        then."""
         when, ring_id = ABSENT if bell.version is None else Matches(bell.version), self._runtime.ulid()
         outcome = await self.store.put(self.paths.bell, dumps({"version": 1, "id": ring_id}), when)
         if not isinstance(outcome, Applied):
@@ -365,8 +376,8 @@ class State:
         return self._caches.bell
 
     async def fetch_segment(self, segment: str) -> None:
-        """Loads a segment of the registry's index for the rest of this request, and caches it for others. Raises
-        `SegmentGone` if it does not exist."""
+        """Loads a segment of the registry's index, from the process's cache or else from the store, for the rest of
+        this request, and caches it for others. Raises `SegmentGone` if it does not exist."""
         self._loaded[segment] = await self.segment(segment)
         self._cache_segment(self._loaded[segment])
 
@@ -376,8 +387,9 @@ class State:
         return len(self._loaded)
 
     async def segment(self, segment: str) -> Segment:
-        """Returns a segment of the registry's index, from memory or from the store, without keeping it. Raises
-        `SegmentGone` if it does not exist."""
+        """Returns a segment of the registry's index: the one that this request has loaded, or the process has cached,
+        or else the one that it reads from the store, which is neither kept nor cached. Raises `SegmentGone` if it does
+        not exist."""
         known = self._loaded.get(segment) or self._caches.segments.get(segment)
         if known is not None:
             return known
@@ -415,9 +427,9 @@ class State:
         return known
 
     async def entity_value(self, kind: str, value: str) -> JsonObject:
-        """Reads from the store the whole value that a change of an entity has written, such as a namespace's
-        properties, with the answer of the change if that is another document. Raises `InternalError` if it does not
-        exist."""
+        """Reads from the store, never from a cache, the whole value that a change of an entity has written, such as a
+        namespace's properties, with the answer of the change if that is another document. Raises `InternalError` if it
+        does not exist or is corrupt."""
         key = self.paths.entity_value(kind, value)
         found = await self.read(key)
         if found is None:
@@ -437,8 +449,8 @@ class State:
         return known
 
     async def page_key(self) -> bytes:
-        """Returns the secret with which a realm seals page tokens. The first process that needs it creates it; it never
-        changes."""
+        """Returns the secret with which a realm seals page tokens, from the cache or the store. If the store has none,
+        it creates one; if another process was first, it returns the one of that process. It never changes."""
         path = self.paths.page_key
         known = self._caches.values.get(path)
         while known is None:
@@ -455,8 +467,9 @@ class State:
     # Pointers
 
     def cached_pointer(self, entity: str, max_age_ms: int | None = None) -> Pointer | None:
-        """Returns the cached pointer of a table or view; None if there is none, or none younger than `max_age_ms`. It
-        may be outdated: it is good to plan a compare-and-swap on, which fails then, but not to answer a client."""
+        """Returns the cached pointer of a table or view, of any age if `max_age_ms` is None; None if there is none, or
+        none younger than that. It may be outdated: it is good to plan a compare-and-swap on, which fails then, but not
+        to answer a client."""
         cached = self._caches.pointers.get(entity)
         if cached is None or (max_age_ms is not None and not self._is_young(cached, max_age_ms)):
             return None
@@ -464,7 +477,7 @@ class State:
 
     async def pointer(self, entity: str) -> Pointer | None:
         """Reads the pointer of a table or view and puts it into the cache, or returns the cached one after the store
-        confirmed it; None if it does not exist."""
+        confirmed it, which counts as read now. Returns None if it does not exist, and then drops it from the cache."""
         key, cached, sent = self.paths.pointer(entity), self._caches.pointers.get(entity), self._call_time()
         known = None if cached is None else cached.value
         match await self.store.get(key, None if known is None else known.version):
@@ -503,8 +516,9 @@ class State:
         self, key: str, body: bytes, store: ObjectStore | None = None, *, made_from_ours: Made = nothing_is_made
     ) -> Version | None:
         """Creates an object whose key contains an id of the writer, or whose bytes follow from the key, and sends the
-        write until the outcome is definite. If the store rejects the write, the object there may be from a previous
-        sending of it, so it is read and compared (docs/design/store.md#rule-1).
+        write until the outcome is definite; in `store`, or in that of the catalog if it is None. If the store rejects
+        the write, the object there may be from a previous sending of it, so it is read and compared
+        (docs/design/store.md#rule-1).
 
         Returns the version of the object with these bytes; None if the object there has other bytes that are a later
         state of it, which `made_from_ours` decides. Raises `KeyConflict` for any other object there, and `StoreError`
@@ -547,7 +561,8 @@ class State:
 
     async def delete(self, key: str, when: When = ANY) -> Applied | PreconditionFailed:
         """Deletes an object if `when` holds, and sends the deletion until its outcome is definite, from the second time
-        on whatever the object's version is: the first sending may have applied. Raises `StoreError`."""
+        on whatever the object's version is: the first sending may have applied. Returns `PreconditionFailed` only if
+        the first sending was refused. Raises `StoreError`."""
         outcome = await self.store.delete(key, when)
         while isinstance(outcome, Unknown):
             await self.pause()
@@ -555,9 +570,9 @@ class State:
         return outcome
 
     async def _resend(self, key: str, body: bytes, condition: When) -> Outcome:
-        """Sends a write of unknown outcome again, also if the caller of the first sending has limited the attempts. The
-        outcome stays unknown if the store does not take it. Raises `CommitStateUnknown` after the deadline, or if the
-        store denies access."""
+        """Sends a write of unknown outcome again, with all attempts of `ATTEMPTS` even if the caller has limited them.
+        Returns `Unknown` if the store is not available. Raises `CommitStateUnknown` after the deadline, or if the store
+        denies access."""
         try:
             with limit_attempts(ATTEMPTS):
                 return await self.store.put(key, body, condition)
@@ -579,17 +594,18 @@ class State:
 
 
 def encode_value(properties: JsonObject, answer: JsonObject | None = None, replaced: JsonObject | None = None) -> bytes:
-    """Returns the stored form of a namespace's properties, with the answer to the request that changed them if that is
-    another document. Fields of the value that it replaces (`replaced`) which this version of the program does not know
-    are kept."""
+    """Returns the stored form of a namespace's properties, as JSON in bytes, with the answer to the request that
+    changed them if that is another document (None if not). Fields of the value that it replaces (`replaced`) which this
+    version of the program does not know are kept."""
     own: JsonObject = {} if answer is None else {"answer": answer}
     later = {field: value for field, value in (replaced or {}).items() if field not in VALUE_FIELDS}
     return dumps({**later, "version": 1, "properties": properties, **own}, sort_keys=True)
 
 
 def _loaded_segment(loaded: dict[str, Segment], cached: ByteCache[str, Segment], segment: str) -> Segment | None:
-    """Returns a segment among those that a request has loaded, or a cached one, which is then loaded; None otherwise.
-    No method of `State`: a HEAD with this lookup, which a `State` keeps, would keep the `State` in a cycle."""
+    """Returns a segment from the dict of those that a request has loaded, or else a cached one, which it adds to that
+    dict; None otherwise. No method of `State`: a HEAD with this lookup, which a `State` keeps, would keep the `State`
+    in a cycle."""
     known = loaded.get(segment)
     if known is None:
         known = cached.get(segment)

@@ -95,10 +95,10 @@ def parse_blocks(
     limits: AvroLimits,
     check_header: Callable[[AvroHeader], None],
 ) -> AsyncGenerator[Sequence[T], None]:
-    """Reads an Avro file as `read_blocks` does, within `limits`, and yields what `parse` returns for each record.
-    `check_header` is called with the header before any record is decoded, and `parse` with a record before the next one
-    is, both perhaps in a worker thread. Raises as `read_blocks` does, and what `check_header` and `parse` raise.
-    """
+    """Reads an Avro file as `read_blocks` does, within `limits`, and yields the results of `parse` for the records,
+    some thousands at a time; a record for which it returns None is left out. `check_header` is called with the header
+    before any record is decoded, and `parse` with a record before the next one is, both perhaps in a worker thread.
+    Raises as `read_blocks` does, and what `check_header` and `parse` raise."""
 
     def decoder_for(header: AvroHeader) -> Decode[T]:
         check_header(header)
@@ -126,11 +126,10 @@ async def decode_blocks(
     skips: Callable[[int], bool] = decode_all,
 ) -> AsyncGenerator[Sequence[T], None]:
     """Reads an Avro file by `read_range`, within `limits`, and yields its records, up to some thousands at a time, as
-    the function decodes them that `decoder_for` returns for the header; both are called perhaps in a worker thread. A
-    block for whose number of records `skips` is true is left out, and not unpacked. Raises `Unreadable` for a file that
-    is corrupt or beyond a bound, or has `fields` of another form, and what `read_range`, `decoder_for` and the function
-    raise.
-    """
+    the function decodes them that `decoder_for` returns for the header; both are called perhaps in a worker thread.
+    Records that it decodes to None are left out, so a slice may be empty. A block for whose number of records `skips`
+    is true is left out, and not unpacked. Raises `Unreadable` for a file that is corrupt or beyond a bound, or has
+    `fields` of another form, and what `read_range`, `decoder_for` and the function raise."""
     parser = _Parser(fields, decoder_for, limits, skips)
     place, ended = 0, False
     while True:
@@ -191,7 +190,7 @@ class _Buffer:
 
     def long(self) -> int:
         """Takes a long integer of Avro, in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there
-        completely, and an error if it has more than ten bytes."""
+        completely, and `Unreadable` if it has more than ten bytes."""
         value = 0
         for shift in range(0, 70, 7):
             [byte] = self.take(1)
@@ -232,14 +231,15 @@ class _Parser(Generic[T]):
         return self._records is not None and self.pending == 0
 
     def add(self, data: bytes) -> None:
-        """Adds the next bytes of the Avro file to those that are to be parsed."""
+        """Adds the next bytes of the Avro file to those that are to be parsed, and lowers `missing` by their number, to
+        0 at least."""
         self._buffer.add(data)
         self.missing = max(0, self.missing - len(data))
 
     def read(self) -> Sequence[T]:
-        """Returns the next records of the Avro file, parsed, at most a slice of them. If bytes are missing, it sets
-        `missing` to their number and returns the records before them, perhaps none. Raises `Unreadable` if the file is
-        corrupt or beyond a bound, and what parsing raises."""
+        """Returns the next records of the Avro file, decoded, without those that the decoder leaves out: at most a
+        slice of them, perhaps none. If bytes are missing, it sets `missing` to their minimum number, and returns the
+        records before them. Raises `Unreadable` if the file is corrupt or beyond a bound, and what decoding raises."""
         found: list[T] = []
         steps, max_bytes = SLICE_RECORDS, self._limits.slice_bytes
         while steps > 0 and max_bytes > 0:
@@ -262,9 +262,9 @@ class _Parser(Generic[T]):
         return found
 
     def _read_header(self) -> "_Records[T]":
-        """Reads the header of the Avro file, and returns the decoder of its records, which has no block yet. Raises
-        `_NeedsBytes` if the header is not there completely, and `UnpacksTooLong` for too long a one; a corrupt one is
-        an error."""
+        """Reads the header of the Avro file, sets the sync marker, and returns the decoder of the records, which has no
+        block yet. Raises `_NeedsBytes` if the header is not there completely, `UnpacksTooLong` if it is too long,
+        `Unreadable` if it is corrupt or has an unsupported codec or schema, and what `decoder_for` raises."""
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
@@ -281,7 +281,8 @@ class _Parser(Generic[T]):
         return _Records(self._decoder_for(header), unpack, self._limits, self._skips)
 
     def _read_metadata(self) -> dict[str, bytes]:
-        """Reads the entries of the Avro header, by name. Raises as `_read_header` does."""
+        """Reads the entries of the Avro header, by name; of two with one name the last counts. Raises `_NeedsBytes` if
+        they are not there completely, and `Unreadable` if they are corrupt or too many."""
         found: dict[str, bytes] = {}
         entries = 0
         while (count := self._buffer.long()) != 0:
@@ -297,7 +298,8 @@ class _Parser(Generic[T]):
         return found
 
     def _read_text(self) -> bytes:
-        """Reads a name or value in the Avro header, as bytes."""
+        """Reads a name or value in the Avro header, as bytes. Raises `_NeedsBytes` if it is not there completely, and
+        `Unreadable` if its size is negative or beyond the bound."""
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
             raise Unreadable(
@@ -306,8 +308,8 @@ class _Parser(Generic[T]):
         return self._buffer.take(size)
 
     def _read_block(self, records: "_Records[T]") -> None:
-        """Reads one block of the Avro file, and opens it for the records. Raises `_NeedsBytes` if it is not there
-        completely, and `UnpacksTooLong`; a corrupt one is an error."""
+        """Reads one block of the Avro file, and opens it in `records`. Raises `_NeedsBytes` if it is not there
+        completely, `UnpacksTooLong` if it is too long, packed or unpacked, and `Unreadable` if it is corrupt."""
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
@@ -345,8 +347,10 @@ class _Records(Generic[T]):
         return len(self._block) - self._start - self._place
 
     def open_block(self, count: int, packed: bytes) -> None:
-        """Decompresses the next block of `count` records, so that `decode` returns them; of one that is skipped it only
-        counts the records. A corrupt block is an error, as is one with which the file goes beyond a bound."""
+        """Decompresses the next block of `count` records, so that `decode` returns them. Of a block that is skipped it
+        only counts the records, which are checked with the next block. A block without records counts as one. Raises
+        `Unreadable` for a corrupt block, or if the file has too many records, and `UnpacksTooLong` for too many
+        bytes."""
         limits = self._limits
         if self._skips(count):
             self._file_records += max(1, count)
@@ -393,7 +397,8 @@ class _Records(Generic[T]):
         return before - self.left, decoded
 
     def _decode_one(self) -> T | None:
-        """Decodes the next Avro record; None for one that is left out of the result. Raises `Unreadable`."""
+        """Decodes the next Avro record, and moves the position behind it; None for one that is left out of the result.
+        Raises `Unreadable` for a record that is corrupt or too long."""
         longest = self._limits.record_bytes
         if self._place > longest:
             self._start += self._place

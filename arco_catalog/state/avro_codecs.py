@@ -34,9 +34,9 @@ class Decompressor(Protocol):
 
 
 def unpack_with(codec: str) -> Unpack:
-    """Returns the function that decompresses blocks with an Avro codec; it raises `Unreadable` for a corrupt block, or
-    one longer than its limit in bytes. A codec that is not supported, or has no installed package, is such an error
-    too, here or at the first block."""
+    """Returns the function that decompresses blocks with an Avro codec; it raises `Unreadable` for a corrupt block, and
+    `UnpacksTooLong` for one longer than its limit in bytes. For a codec that is not supported, or has no installed
+    package, `Unreadable` is raised too, here or at the first block."""
     if codec == "null":
         return _as_is
     if codec == "snappy":
@@ -59,9 +59,9 @@ def unpack_with(codec: str) -> Unpack:
 
 
 def pieces(decompressor: Decompressor, data: bytes, limit: int) -> Iterator[bytes]:
-    """Yields the decompressed data of an Avro block, in pieces of at most a megabyte. Raises `Unreadable` if they have
-    more bytes than the limit, and what the decompressor raises. After the last piece the decompressor's `eof` is
-    whether the block was complete."""
+    """Yields the decompressed data of an Avro block, in pieces of at most a megabyte. Raises `UnpacksTooLong` if they
+    have more bytes than the limit, and what the decompressor raises. After the last piece the decompressor's `eof` is
+    whether the block was complete. Bytes behind the end of the compressed data are ignored."""
     left = limit
     for start in range(0, len(data), INPUT_BYTES):
         part = data[start : start + INPUT_BYTES]
@@ -81,20 +81,20 @@ def _as_is(data: bytes, limit: int) -> bytes:
 
 
 def _bounded(unpacked: bytes, limit: int) -> bytes:
-    """Returns the unpacked block. Raises `UnpacksTooLong` if it has more than `limit` bytes."""
+    """Returns the unpacked block as it is. Raises `UnpacksTooLong` if it has more than `limit` bytes."""
     if len(unpacked) > limit:
         raise _too_long(limit)
     return unpacked
 
 
 def _too_long(limit: int) -> UnpacksTooLong:
-    """Returns the error for a block that unpacks to too many bytes."""
+    """Returns, for the caller to raise, the error for an Avro block that unpacks to more than `limit` bytes."""
     return UnpacksTooLong(f"an Avro block unpacks to more than {limit:,} bytes")
 
 
 def _snappy() -> Unpack:
-    """Returns the function that unpacks Avro blocks compressed by snappy. Raises `Unreadable` if its library is
-    missing."""
+    """Returns the function that unpacks Avro blocks compressed by snappy, without a check of the checksum at their end.
+    Raises `Unreadable` if the library of the codec is missing."""
     try:
         from cramjam import snappy  # type: ignore[import-not-found]  # an extra of fastavro's, which nothing of ours needs
     except ImportError as error:

@@ -36,7 +36,8 @@ _SECOND: Final = 2
 def reader_of(schema: JsonValue, part: JsonValue = None, skippers: Skippers | None = None) -> Read:
     """Returns the function that reads values of a type, written out as `check_schema` returns it: a record as a dict, a
     value of a logical type as that of the type below it. Of a record it reads the fields in `part`, a part of the
-    schema, and skips the others by the skippers of the file; it reads all fields if that is None."""
+    schema, and skips the others by the skippers of the file; it reads all fields if that is None, and of records in a
+    union, array or map."""
     if isinstance(schema, list):
         return _union_reader([reader_of(each) for each in schema])
     match type_name(schema), schema:
@@ -74,7 +75,8 @@ def _optional_reader(read_value: Read, otherwise: Read) -> Read:
 
 
 def _record_reader(schema: JsonObject, part: JsonObject, skippers: Skippers) -> Read:
-    """Returns the reader of an Avro record, which reads only the fields in `part`, as a dict, and skips the others."""
+    """Returns the function that reads an Avro record of this schema as a dict of the fields that are in `part`, also by
+    name, and skips the others."""
     parts = dict(named_fields(part))
     fields = named_fields(schema)
     readers = {name: reader_of(of, parts[name], skippers) for name, of in fields if name in parts}

@@ -88,8 +88,8 @@ def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
 
 
 def prune(schema: JsonValue, fields: Fields) -> JsonObject:
-    """Returns a record's schema with only the fields that are in `fields`. Raises `Unreadable` if the schema is of no
-    record, or if a field has another form than `fields` states."""
+    """Returns a record's schema with only the fields that are in `fields`; names in `fields` that the schema lacks are
+    ignored. Raises `Unreadable` if the schema is of no record, or if a field has another form than `fields` states."""
     record = _record(schema)
     pruned: list[JsonValue] = []
     for field in objects(record, "fields"):
@@ -123,7 +123,7 @@ def _is_value(schema: JsonValue) -> bool:
 
 def _is_composite(schema: JsonValue, form: Composite) -> bool:
     """Whether an Avro type, written out, has the form `form` (a record of single values, or an array of such records),
-    or is a union of null and a type that has it."""
+    or is a union in which every type is null or has that form."""
     if isinstance(schema, list):
         return all(each == "null" or _is_composite(each, form) for each in schema)
     if not isinstance(schema, dict):
@@ -161,7 +161,8 @@ class _Checker:
         return checked
 
     def _check_single(self, schema: JsonValue, space: str, depth: int) -> _Type:
-        """Returns the checked form of an Avro type that is not a union, as `check` does."""
+        """Returns the checked form of an Avro type that is not a union, as `check` does; also of a name that the schema
+        defined before, in the namespace `space` or in none."""
         if isinstance(schema, str):
             if schema in _SIZES:
                 return _Type(schema, _SIZES[schema])
@@ -199,7 +200,8 @@ class _Checker:
         )
 
     def _record(self, schema: JsonObject, space: str, depth: int) -> _Type:
-        """Returns the checked form of an Avro record and of the fields in it, as `check` does."""
+        """Returns the checked form of an Avro record and of the fields in it, as `check` does, and remembers the name
+        of the record for later references. Of a field only the name, the type and Iceberg's id are in the result."""
         name, inner = self._name(schema, space)
         fields: list[JsonValue] = []
         smallest = 0
@@ -234,8 +236,8 @@ class _Checker:
         return _Type(fixed, size)
 
     def _name(self, schema: JsonObject, space: str) -> tuple[str, str]:
-        """Remembers a type for references to its name. Returns the name that it gets in the schema that is written out,
-        which is unique, and the namespace of the types inside it."""
+        """Remembers a type for references to its name, if it has one. Returns the name that it gets in the schema that
+        is written out, which is unique, and the namespace of the types inside it."""
         name, own = schema.get("name"), schema.get("namespace")
         inner = own if isinstance(own, str) else space
         if isinstance(name, str):
@@ -259,7 +261,7 @@ def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
 
 
 def _record(schema: JsonValue) -> JsonObject:
-    """Returns the Avro schema as it is if it is that of a record; another one is an error."""
+    """Returns the Avro schema as it is if it is that of a record; raises `Unreadable` for another one."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise Unreadable("the Avro schema is not that of a record")
     return schema

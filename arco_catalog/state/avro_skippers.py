@@ -59,8 +59,8 @@ class Patterns:
         self._left = MAX_PATTERN_BYTES
 
     def compiled(self, pattern: bytes, times: int = 1, end: bytes = b"") -> Match | None:
-        """Returns the function that matches a pattern so many times, and these bytes behind that; None if the file has
-        too many patterns."""
+        """Returns the function that matches a pattern so many times, and these bytes behind that; None if it is not
+        compiled yet and would exceed the bytes of patterns that one file may have."""
         key = pattern, times, end
         found = self._known.get(key)
         size = len(pattern) + _EACH_BYTES
@@ -90,7 +90,8 @@ class Skippers:
         return plain if pattern is None else self._matching(pattern, plain)
 
     def of_all(self, schemas: Sequence[JsonValue]) -> Skip:
-        """Returns the function that skips encoded values of these Avro types, one after the other."""
+        """Returns the function that skips encoded values of these Avro types, one after the other. It skips a run of
+        types that have patterns by one regular expression."""
         skips: list[Skip] = []
         for regular, group in groupby(schemas, lambda each: _pattern(each) is not None):
             run = [*group]
@@ -98,13 +99,15 @@ class Skippers:
         return skips[0] if len(skips) == 1 else _sequence_skipper(skips)
 
     def _run(self, schemas: Sequence[JsonValue]) -> Skip:
-        """Returns the function that skips values of these types, which all have patterns, at once."""
+        """Returns the function that skips values of these types, which all have patterns, by one regular expression; or
+        one after the other if that is too long, or where it does not match."""
         plain = _sequence_skipper([self.of(each) for each in schemas])
         pattern = _joined([_pattern(each) for each in schemas])
         return plain if pattern is None else self._matching(pattern, plain)
 
     def _matching(self, pattern: bytes, plain: Skip) -> Skip:
-        """Returns a skipper that matches the pattern, and uses `plain` where this does not match."""
+        """Returns a skipper that matches the pattern, and uses `plain` where this does not match. Returns `plain`
+        itself if the file has too many patterns."""
         match = self.patterns.compiled(pattern)
         if match is None:
             return plain

@@ -24,7 +24,8 @@ _DOUBLE: Final = Struct("<d")
 
 
 def read_long(data: bytes, place: int) -> tuple[int, int]:
-    """Reads a number, of Avro's types int and long, and returns it with the position behind it."""
+    """Reads a number, of Avro's types int and long, and returns it with the position behind it. Raises `Unreadable` if
+    it has more than 64 bits, and `IndexError` if the data ends within it."""
     byte = data[place]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), place + 1
@@ -57,7 +58,8 @@ def encode_long(value: int) -> bytes:
 
 
 def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
-    """Reads a value of Avro's type bytes."""
+    """Reads a value of Avro's type bytes, and returns it with the position behind it. Raises `Unreadable` if it has a
+    negative length or goes on beyond the data."""
     length, start = read_long(data, place)
     end = start + length
     if not start <= end <= len(data):
@@ -66,13 +68,15 @@ def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
 
 
 def read_text(data: bytes, place: int) -> tuple[str, int]:
-    """Reads an Avro string. Raises a `ValueError` also for bytes that are no UTF-8."""
+    """Reads an Avro string, and returns it with the position behind it. Raises as `read_bytes`, and a `ValueError` for
+    bytes that are no UTF-8."""
     found, end = read_bytes(data, place)
     return found.decode(), end
 
 
 def skip_bytes(data: bytes, place: int) -> int:
-    """Returns the position behind a value of bytes or text, also if the data has less."""
+    """Returns the position behind a value of bytes or text, even if the data ends before that. Raises `Unreadable` for
+    a negative length."""
     length, start = read_long(data, place)
     if length < 0:
         raise Unreadable("an Avro value has a negative length")
@@ -80,7 +84,7 @@ def skip_bytes(data: bytes, place: int) -> int:
 
 
 def read_null(data: bytes, place: int) -> tuple[None, int]:
-    """Reads a null, which takes no bytes."""
+    """Reads a null, which takes no bytes: returns None and the position as it is."""
     return None, place
 
 
@@ -117,12 +121,13 @@ def named_fields(record: JsonObject) -> Sequence[tuple[str, JsonValue]]:
 
 
 def type_name(schema: JsonValue) -> str:
-    """Returns the name of a type that is written out; of a union it is empty."""
+    """Returns the name of an Avro type that is written out, such as `long` or `record`; of a union it is empty."""
     return schema if isinstance(schema, str) else text(schema, "type") if isinstance(schema, dict) else ""
 
 
 def read_branch(data: bytes, place: int) -> tuple[int, int]:
-    """Reads the number of a union's branch, of which the value follows."""
+    """Reads the number of a union's branch, of which the value follows, and returns it with the position of the value.
+    Raises `Unreadable` for a negative number; one that is too high is returned."""
     branch, start = read_long(data, place)
     if branch < 0:
         raise Unreadable("an Avro value names a branch of its union by a number below zero")
@@ -137,7 +142,8 @@ def checked_items(items: int) -> int:
 
 
 def read_count(data: bytes, place: int) -> tuple[int, int]:
-    """Reads the number of items in the next block of an Avro array or map, 0 at the end of it."""
+    """Reads the number of items in the next block of an Avro array or map, 0 at the end of it, and returns it with the
+    position of the first item."""
     count, place = read_long(data, place)
     if count < 0:  # then the size of the items follows
         count = -count
@@ -146,7 +152,8 @@ def read_count(data: bytes, place: int) -> tuple[int, int]:
 
 
 def fixed_reader(size: int) -> Read:
-    """Returns the function that reads a value of `size` bytes."""
+    """Returns the function that reads a value of Avro's type fixed, of `size` bytes. It raises `Unreadable` if the data
+    has fewer."""
 
     def read(data: bytes, place: int) -> tuple[bytes, int]:
         end = place + size

@@ -78,7 +78,8 @@ def renewed_loans(index: Index, entity: str, before: Iterable[str], loans: Loans
 
 
 def folders_of(files: Iterable[str]) -> list[Location]:
-    """Returns the folders of these files, each once. Raises `BadRequest` for a text that is no location of a file."""
+    """Returns the folders of these files, each once, in the order of the files. Raises `BadRequest` for a text that is
+    no location of a file."""
     paths: dict[str, Location] = {}
     for file in files:
         location = Location.of_file(file)
@@ -99,9 +100,9 @@ def outside(paths: Sequence[Location], locations: Collection[str]) -> list[Locat
 
 
 def merged(loans: Loans, added: Iterable[Location], within: Location | None = None) -> Loans:
-    """Returns the loans with these paths added. If they are more than `MAX_BORROWED` then, the deepest paths inside
-    `within`, the location of the namespace, are replaced by their parents, until they fit. Raises `BadRequest` if they
-    do not, or if `within` is None."""
+    """Returns the loans with these paths added, except paths that the loans include already. If they are more than
+    `MAX_BORROWED` then, the deepest paths inside `within`, the location of the namespace, are replaced by their
+    parents, until they fit. Raises `BadRequest` if they do not, or if `within` is None."""
     paths = dict.fromkeys([*loans.locations, *(path.normal for path in added if not loans.cover(path))])
     merged_loans = Loans((*paths,), loans.widened)
     while len(merged_loans.locations) > MAX_BORROWED:
@@ -116,8 +117,9 @@ def merged(loans: Loans, added: Iterable[Location], within: Location | None = No
 
 
 def _widened(loans: Loans, within: Location) -> Loans | None:
-    """Returns the loans with the deepest folders from which the entity borrows files replaced by their parents, which
-    then count as widened; None if no folder has a parent below `within`."""
+    """Returns the loans after one step of widening: of the folders whose parent is below `within`, the deepest are
+    replaced by their parents, which then count as widened, and folders inside such a parent are left out. None if no
+    folder has a parent below `within`."""
     parents = {
         path: parent
         for path in loans.locations
@@ -136,14 +138,15 @@ def _widened(loans: Loans, within: Location) -> Loans | None:
 
 
 def borrower_of(index: Index, location: Location, entity: str) -> Steps[str | None]:
-    """Returns the first of the entities that `borrowers_of` finds, None if it finds none."""
+    """Returns one entity, other than `entity`, that borrows from this location, from a path inside it, or by a widened
+    path around it: the first of `borrowers_of`. None if there is none."""
     borrowers = yield from borrowers_of(index, location, entity)
     return next(iter(borrowers), None)
 
 
 def borrowers_of(index: Index, location: Location, entity: str) -> Steps[Sequence[str]]:
-    """Returns all other entities that borrow from this location, from a path inside it, or by a widened path around
-    it."""
+    """Returns all entities, other than `entity`, that borrow from this location, from a path inside it, or by a widened
+    path around it; each once."""
     within, around = _borrowed_in(location.normal), [f"{_borrowed_in(path)}\n" for path in location.around()]
     yield Needs(scans=[Scan(prefix) for prefix in (within, *around)])
     holds = [hold for _, hold in index.scan(within)]

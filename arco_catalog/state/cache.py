@@ -83,7 +83,8 @@ class SelectiveCache(Generic[K, V]):
 
     def request(self, key: Hashable) -> int | None:
         """Records that values were requested by a key, not necessarily that of one of them. Returns the time of the
-        request before it if the cache has room for a value of that time, else None. Two keys may, rarely, count as
+        request before it if the cache has room for a value of that time: it is not nearly full, or has a value that was
+        last used before that. Otherwise, and for the first request, returns None. Two keys may, rarely, count as
         one."""
         if self._requests is None:
             from array import array  # few processes need it

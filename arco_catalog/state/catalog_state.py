@@ -56,8 +56,8 @@ class CatalogState:
 
     def closed(self, entry: JsonObject, cancelled: list[JsonValue]) -> JsonObject:
         """Returns the entry that closes the catalog. `entry` is that of the catalog in the realm, and `cancelled` are
-        the names of the tables whose purges were cancelled. If a drop under another id closed it before, that id
-        becomes a former one."""
+        the names of the tables whose purges were cancelled. If the catalog is closed already, the id under which it was
+        closed becomes a former one."""
         changed: JsonObject = {**self.json, "catalog": entry, "state": DROPPING, "cancelled_purges": cancelled}
         return {**changed, "former": self._former(None)} if self.is_closed else changed
 

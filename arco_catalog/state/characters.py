@@ -8,8 +8,8 @@ change the direction of writing (Unicode Standard Annex 9: embeddings, overrides
 
 
 def first_control_character(text: str) -> str | None:
-    """Returns the code of the first character that controls how text is shown, such as `U+202E`; None if there is
-    none."""
+    """Returns the code, such as `U+202E`, of the first control character, line or paragraph separator, or character
+    that changes the direction of writing; None if there is none."""
     found = re.search(_CONTROL, text)
     return None if found is None else f"U+{ord(found[0]):04X}"
 
@@ -23,6 +23,6 @@ def escaped(text: str) -> str:
 
 
 def _escape(character: str) -> str:
-    """Returns the JSON escape of a character."""
+    """Returns the JSON escape of a character; two escapes, of its surrogates, for one beyond U+FFFF."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))

@@ -96,9 +96,9 @@ class Checkpoints:
         self._changed.setdefault(0, set())
 
     async def write(self, state: State) -> None:
-        """Stores the changed checkpoints, merged with those that other runs of the reconciler stored meanwhile. If
-        other runs write the same object during each of `TRIES` tries, the changes in that object are dropped, and a
-        later run walks these entities anew. Raises `StoreError`."""
+        """Stores the changed checkpoints, merged with those that other runs of the reconciler stored meanwhile, and
+        sets `unwritten` to 0. If other runs write the same object during each of `TRIES` tries, the changes in that
+        object are dropped without an error, and a later run walks these entities anew. Raises `StoreError`."""
         shards: dict[int, dict[str, WalkCheckpoint]] = {number: {} for number in self._changed}
         for entity, walked in self.by_entity.items():
             if (number := shard_of(entity)) in shards:
@@ -109,8 +109,9 @@ class Checkpoints:
         self.unwritten = 0
 
     async def _write(self, state: State, number: int, entries: dict[str, WalkCheckpoint]) -> None:
-        """Stores the changed checkpoints of one object of the reconciler, in which `entries` are all known ones,
-        changed or not. After `TRIES` lost tries the changes are dropped."""
+        """Stores the changed checkpoints of the object `number` of the reconciler, in which `entries` are all known
+        ones, changed or not; in the object 0 also the entity that was walked last. After `TRIES` lost tries the changes
+        are dropped, without an error. Raises `StoreError`."""
         ours = {entity: entries[entity] for entity in self._changed[number] if entity in entries}
         gone = self._changed[number] - ours.keys()
         try:
@@ -161,7 +162,8 @@ def shard_of(entity: str) -> int:
 
 
 def _to_json(entries: Mapping[str, WalkCheckpoint], after: str | None) -> JsonObject:
-    """Returns the reconciler's checkpoints of one object as it stores them, with the entity that was walked last."""
+    """Returns the reconciler's checkpoints of one object as it stores them: those of complete walks under `walked`,
+    those with files left under `begun`. Adds `after`, the entity that was walked last, if it is not None."""
     walked: JsonObject = {}
     begun: JsonObject = {}
     for entity, each in entries.items():
@@ -176,7 +178,7 @@ def _to_json(entries: Mapping[str, WalkCheckpoint], after: str | None) -> JsonOb
 
 
 def _span(span: Span) -> JsonObject:
-    """Returns a span of commits that a walk has left, as stored."""
+    """Returns the stored form of a span of metadata files that the reconciler has yet to walk."""
     newest = span.newest
     return {
         "metadata_location": newest.location,
@@ -187,7 +189,8 @@ def _span(span: Span) -> JsonObject:
 
 
 def _parsed(entry: JsonObject) -> WalkCheckpoint:
-    """Reads the reconciler's checkpoint of an entity from JSON. Raises `InternalError`."""
+    """Reads the reconciler's checkpoint of an entity from the stored JSON. Raises `InternalError` if a field is missing
+    or has a wrong type."""
     left = tuple(
         Span(
             MetadataFile(text(span, "metadata_location"), integer(span, "metadata_ms")),

@@ -160,7 +160,8 @@ def item_id(item: JsonValue) -> str | None:
 
 
 def _first_key(ref: JsonValue) -> str:
-    """Returns the first key in a reference to a segment. Raises `InternalError`."""
+    """Returns the first key in a reference to a segment of the index. Raises `InternalError` if the reference is
+    damaged."""
     match ref:
         case [_, str(first), *_]:
             return first

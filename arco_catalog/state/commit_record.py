@@ -71,7 +71,8 @@ class CommitRecord:
         return [commit for commit, _ in self.recent()[self.sequence - sequence :]]
 
     def commit_of(self, operation: str) -> str | None:
-        """Returns the id of the recent commit with an operation, None if none has it."""
+        """Returns the id of the commit with an operation, among the last commits that `recent` lists; None if none of
+        them has it."""
         return self._made_by.get(operation)
 
     @cached_property
@@ -81,7 +82,8 @@ class CommitRecord:
         return {operation: commit for commit, operations in reversed(self.recent()) for operation in operations}
 
     def cancelled(self) -> Mapping[str, Sequence[str]]:
-        """Returns the ids of attempts that recent commits cancelled, by the ids of these commits."""
+        """Returns the ids of attempts that recent commits cancelled, by the ids of these commits. Corrupt items are
+        left out."""
         listed: dict[str, Sequence[str]] = {}
         for item in sequence(self.document, "cancelled"):
             if isinstance(item, list) and item and isinstance(item[0], str):
@@ -103,7 +105,7 @@ class CommitRecord:
         return self.sequence - since <= len(sequence(self.document, "recent"))
 
     def operation(self, operation: str) -> JsonObject | None:
-        """Returns the operation with this id in its stored form, None if the commit does not have it."""
+        """Returns the operation with this id in its stored form; None if it is not of this commit itself."""
         for item in sequence(self.document, "operations"):
             if isinstance(item, dict) and item.get("id") == operation:
                 return item
@@ -116,8 +118,8 @@ class CommitRecord:
 
 
 def is_object_of_same_commit(where: str, body: bytes, there: bytes) -> bool:
-    """Whether two objects of a commit have its two forms: one is whole, the other has only edits. Raises
-    `InternalError` if one is corrupt."""
+    """Whether two objects, given by their bytes, are the two forms of one commit: one is whole, the other has only
+    edits, and the fields that both have are equal. Raises `InternalError`, which names `where`, if one is corrupt."""
     return is_other_form(CommitRecord.read(body, where).document, CommitRecord.read(there, where).document)
 
 

@@ -41,8 +41,8 @@ async def update_until_applied(
 
     Each of at most `tries` tries reads the object by `read` (None if it does not exist), changes the value by `mutate`,
     and writes it if the object still has the version that was read. After a write that was refused or has an unknown
-    outcome, the next try reads again, so `mutate` must return None for a value that has the change already. With
-    `known` the first try needs no read. `mutate` and `encode` must be pure.
+    outcome, the next try, after a short random wait, reads again, so `mutate` must return None for a value that has the
+    change already. With `known` the first try needs no read. `mutate` and `encode` must be pure.
 
     Raises `UpdateContention` after the last try, what `read` raises, and `StoreError`.
     """

@@ -49,7 +49,8 @@ class CycleCollector:
             gc.unfreeze()  # to the oldest generation, without a traversal
 
     def _freeze(self) -> None:
-        """Excludes all present objects from collections of cycles; after `MAX_FREEZES` times it includes all again."""
+        """Excludes all present objects from collections of cycles, and counts that; when it has done so more than
+        `MAX_FREEZES` times, it includes all objects again and counts from 0."""
         gc.freeze()  # moves all objects to a generation that is not traversed
         self.frozen += 1
         if self.frozen > MAX_FREEZES:

@@ -95,8 +95,8 @@ def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> byte
 
 
 def _in_order(files: Iterable[ContentFile], partitions: PartitionKeys) -> Sequence[tuple[str, ContentFile]]:
-    """Returns the files with their keys, in the order of their partitions; equality deletes for all
-    partitions come first."""
+    """Returns the delete files with the keys by which plans find them: equality deletes for all partitions first, then
+    by a hash of the partition, the key, and the order in which they were given."""
     ordered: list[tuple[bytes, str, int, ContentFile]] = []
     for number, file in enumerate(files):
         key = lookup_key(file, partitions)
@@ -107,7 +107,8 @@ def _in_order(files: Iterable[ContentFile], partitions: PartitionKeys) -> Sequen
 
 
 def _add_block(rows: list[bytes], body: bytearray) -> Block:
-    """Adds a block with these rows to the body of a part, and empties the list."""
+    """Compresses these rows, appends them to the body of a part, and empties the list. Returns the block: the number of
+    rows and of compressed bytes."""
     packed = zlib.compress(b"\n".join(rows), 3)
     body += packed
     block = Block(len(rows), len(packed))
@@ -116,7 +117,8 @@ def _add_block(rows: list[bytes], body: bytearray) -> Block:
 
 
 def read_header(part: bytes) -> PartHeader:
-    """Reads the header of a part of an index of deletes, of which the first bytes are given. Raises `InvalidPart`."""
+    """Reads the header of a part of an index of deletes from the first bytes of the part. Raises `InvalidPart` if they
+    do not have the whole header, or if it has another version or form."""
     line, _, _ = part.partition(b"\n")
     try:
         header = loads(line)
@@ -131,7 +133,8 @@ def read_header(part: bytes) -> PartHeader:
 
 
 def _block(value: JsonValue) -> Block:
-    """Reads a block of a header. Raises `InvalidPart`."""
+    """Reads a block, its rows and bytes, from the JSON of a part's header. Raises `InvalidPart` unless both are numbers
+    above 0."""
     match value:
         case [int(rows), int(size)] if rows > 0 and size > 0:
             return Block(rows, size)
@@ -145,8 +148,8 @@ def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set
 
 
 def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[BlockRows]:
-    """Returns the rows of a part, by block, that have one of these hashes by its `table` of them. Raises `InvalidPart`
-    for a table of another length."""
+    """Returns the rows of a part that have one of these hashes by its `table` of them, by block; blocks without such
+    rows are left out. Raises `InvalidPart` for a table of another length."""
     if len(table) != _HASH_BYTES * header.files:
         raise InvalidPart("its table of hashes has another length")
     of_rows = unpack(f">{header.files}I", table)
@@ -164,7 +167,8 @@ def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[B
 
 
 def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
-    """Returns the delete files in these rows of a block. Raises `InvalidPart`."""
+    """Returns the delete files in the rows with these numbers of a compressed block, in the order of the numbers.
+    Raises `InvalidPart` if the block or one of these rows is corrupt, or the block is too long."""
     unpacker = zlib.decompressobj()
     try:
         lines = unpacker.decompress(packed, MAX_BLOCK_BYTES).split(b"\n")
@@ -183,12 +187,13 @@ def _hash(key: str) -> int:
 
 
 def _bytes(key: str) -> bytes:
-    """Returns the bytes of a key."""
+    """Returns the bytes of a key in UTF-8, also of surrogates in it."""
     return key.encode("utf-8", "surrogatepass")
 
 
 def _row(file: ContentFile) -> JsonValue:
-    """Returns the JSON of a delete file. Of the statistics of a file of positions, a plan needs the bounds of paths."""
+    """Returns the JSON of a delete file, without column sizes and without the JSON that a scan may have written. Of the
+    statistics of a file of positions it keeps only the record count and the bounds of the file paths."""
     if file.content == FileContent.POSITION_DELETES:
         found = file.statistics
         bounds = _of_paths(found.lower_bounds), _of_paths(found.upper_bounds)
@@ -197,12 +202,13 @@ def _row(file: ContentFile) -> JsonValue:
 
 
 def _of_paths(bounds: Mapping[int, bytes] | None) -> Mapping[int, bytes] | None:
-    """Returns the bound of the column of file paths; None without one."""
+    """Returns these bounds with only that of the column of file paths; None if they have none."""
     return {FILE_PATH_ID: bounds[FILE_PATH_ID]} if bounds is not None and FILE_PATH_ID in bounds else None
 
 
 def _file(row: JsonValue) -> ContentFile:
-    """Reads a delete file from a row."""
+    """Reads a delete file from the JSON of a row, as `_row` made it. Raises `TypeError`, `ValueError`, `LookupError` or
+    `InvalidOperation` for a corrupt one."""
     fields: list[Any] = [*_items(row), None]
     for place in _TAGGED:
         fields[place] = _untagged(fields[place])
@@ -212,7 +218,8 @@ def _file(row: JsonValue) -> ContentFile:
 
 
 def _tagged(value: object) -> JsonValue:
-    """Returns the JSON form of a field of a delete file: an object with a letter for a type that JSON does not have."""
+    """Returns the JSON form of a field of a delete file: an object with a letter for a type that JSON does not have, a
+    list for a tuple. Raises `TypeError` for a type that no field has."""
     match value:
         case float():
             return {"f": repr(value)}
@@ -233,7 +240,7 @@ def _tagged(value: object) -> JsonValue:
 
 
 def _untagged(value: JsonValue) -> Any:
-    """Returns the value of which `_tagged` made this JSON."""
+    """Returns the value of which `_tagged` made this JSON, with lists in place of tuples."""
     if isinstance(value, list):
         return [_untagged(each) if isinstance(each, list | dict) else each for each in value]
     if not isinstance(value, dict):

@@ -15,9 +15,9 @@ Delete = Callable[[Sequence[K]], Awaitable[Mapping[K, Unknown | StoreError]]]
 
 
 async def delete_for_certain(items: Sequence[K], delete: Delete[K], pause: Callable[[], Awaitable[None]]) -> None:
-    """Deletes at most 1,000 objects, and returns when none of them exists. Raises the first `StoreError` of an object
-    that could not be deleted, after all others were tried, and `StoreUnavailable` if an outcome is unknown after all
-    tries."""
+    """Deletes at most 1,000 objects by `delete`, and returns when none of them exists. Objects of unknown outcome are
+    deleted again after a `pause`. Raises the first `StoreError` of an object that could not be deleted, after all
+    others were tried, and `StoreUnavailable` if an outcome is unknown after `TRIES` tries."""
     for _ in range(TRIES):
         left = await delete(items)
         for reason in left.values():

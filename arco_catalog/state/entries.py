@@ -229,8 +229,8 @@ class RelationEntry:
     def with_locations(
         self, locations: Iterable[str], reserved: Iterable[str], leaving: Mapping[str, str]
     ) -> "RelationEntry":
-        """Returns the entry of a table or view with these locations in place of its own. Those in `reserved` and
-        `leaving` must be among `locations`."""
+        """Returns the entry of a table or view with these locations in place of its own, without repetitions, and with
+        these reserved and leaving ones, which must be among `locations`, in place of the present ones."""
         entry = {name: value for name, value in self.json.items() if name not in ("reserved", "leaving")}
         entry["locations"] = [*dict.fromkeys(locations)]
         if kept := [*dict.fromkeys(reserved)]:
@@ -329,7 +329,8 @@ def purge_began(tombstone_or_hold: JsonObject) -> bool:
 
 
 def purge_requested(tombstone: JsonObject) -> bool:
-    """Whether the drop that has written this tombstone requested a purge."""
+    """Whether the drop that has written this tombstone requested a purge; True also for the state `purging`, which
+    earlier versions stored instead."""
     return tombstone.get("purge_requested") is True or tombstone.get("state") == "purging"
 
 
@@ -402,7 +403,8 @@ class FormerHolder:
 
 
 def dropped_at(index: Index, location: Location) -> Steps[Sequence[FormerHolder]]:
-    """Returns the dropped entities that held a location which equals, contains or lies inside this one."""
+    """Returns the dropped entities that held a location which equals, contains or lies inside this one: each once, by
+    entity id. It does not return entities whose purge is under way and still has the hold."""
     around = [*location.around()]
     released = [released_at(location.normal), *(released_key(folder, "") for folder in around)]
     yield Needs(scans=[Scan(prefix) for prefix in (*released, locations_at(location.normal))], holds=around)
@@ -414,13 +416,14 @@ def dropped_at(index: Index, location: Location) -> Steps[Sequence[FormerHolder]
 
 
 def _dropped_by_earlier(hold: JsonObject) -> bool:
-    """Whether a hold is that of a dropped entity, which an earlier version stored among the holds of live ones."""
+    """Whether a hold is that of a dropped entity without a purge under way, which an earlier version stored among the
+    holds of live ones."""
     return hold.get("state") in ("dropped", "purging") and not purge_began(hold)
 
 
 def purging_at(index: Index, location: Location, entity: str) -> Steps[str | None]:
-    """Returns another entity whose purge is under way and includes this location or one around it; None if there is
-    none."""
+    """Returns an entity other than `entity` whose purge is under way and includes this location or one around it; None
+    if there is none."""
     paths = [location.normal, *location.around()]
     yield Needs(holds=paths)
     holds = (hold for each in paths for _, hold in index.holds_on(each))
@@ -428,7 +431,7 @@ def purging_at(index: Index, location: Location, entity: str) -> Steps[str | Non
 
 
 def held_by_another(index: Index, file: Location, entity: str) -> Steps[bool]:
-    """Whether another entity holds a folder that contains this file, or held one when it was dropped."""
+    """Whether an entity other than `entity` holds a folder that contains this file, or held one when it was dropped."""
     folders = [*file.around()]
     given_up = [released_key(folder, "") for folder in folders]
     yield Needs(holds=folders, scans=[Scan(prefix) for prefix in given_up])

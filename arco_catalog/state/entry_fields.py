@@ -60,7 +60,7 @@ _REQUIRED: Final = frozenset({"status", "partition", "file_path", "file_format",
 
 def flat_fields(schema: JsonObject) -> Sequence[tuple[str, JsonValue]]:
     """Returns the names and types of the fields of an entry, with the fields of its file in place of `data_file`.
-    Raises `Unreadable` if it has no such record, or two fields of one name."""
+    Raises `Unreadable` if a required field is missing in the result, or two fields have one name."""
     found: list[tuple[str, JsonValue]] = []
     for name, of in named_fields(schema):
         if name == "data_file" and isinstance(of, dict) and of.get("type") == "record":
@@ -76,7 +76,9 @@ def flat_fields(schema: JsonObject) -> Sequence[tuple[str, JsonValue]]:
 def field_readers(
     fields: Sequence[tuple[str, JsonValue]], columns: Collection[int] | None, patterns: Patterns
 ) -> Mapping[str, Read]:
-    """Returns the functions that read the fields of an entry, by name. Raises `Unreadable` for one of a wrong type."""
+    """Returns the functions that read the fields of an entry that plans need, by name. Statistics are read of these
+    `columns`, of all if that is None; if it is empty, they have no reader. Fields without a reader are to be skipped.
+    Raises `Unreadable` for a field of a wrong type."""
     found: dict[str, Read] = {}
     for name, of in fields:
         if name in _FORMS:
@@ -87,7 +89,8 @@ def field_readers(
 
 
 def _checked_reader(name: str, of: JsonValue) -> Read:
-    """Returns the reader of a field. Raises `Unreadable` if the field has another type than Iceberg's."""
+    """Returns the reader of the field `name` of an entry. Raises `Unreadable` if the field has another type than
+    Iceberg's, or may be null although it is required."""
     branches = of if isinstance(of, list) else [of]
     if {*map(_form, branches)} <= {*_FORMS[name], *(() if name in _REQUIRED else ("null",))}:
         return reader_of(of)

@@ -70,7 +70,8 @@ class StoredRecord:
 
 async def read_expiry_records(state: State, entity: str) -> AsyncGenerator[StoredRecord, None]:
     """Yields the records of the snapshots that expiries of a table remove, of all tasks, one for each attempt at a
-    commit, also if that did not apply. Raises `StoreError`, and `InternalError` for a corrupt record."""
+    commit, also if that did not apply. A record that is deleted after the listing is left out. Raises `StoreError`, and
+    `InternalError` for a corrupt record."""
     prefix = state.paths.expiry_records(entity)
     async with aclosing(list_pages(state, prefix)) as pages:
         async for page in pages:

@@ -50,7 +50,8 @@ class FeedRecord:
 
     @property
     def file(self) -> MetadataFile | None:
-        """The metadata file that is current after this record, None for a record that is not about one."""
+        """The metadata file that is current after this record of the feed; None for an operation, and for a record that
+        names none."""
         location = optional_text(self.details, "metadata_location")
         if self.kind == "operation" or location is None:
             return None
@@ -69,7 +70,8 @@ class FeedRecord:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a record. Raises `InternalError`."""
+        """Reads a record of the event feed from its stored form. Raises `InternalError` if a field is missing or the
+        kind is unknown."""
         kind = text(stored, "kind")
         for each in get_args(FeedKind):
             if kind == each:
@@ -96,7 +98,8 @@ class RegistryPosition:
     is_restored: bool = False
 
     def is_at(self, other: "RegistryPosition") -> bool:
-        """Whether this is the same place in the history as another one."""
+        """Whether this is the same place in the registry's history as another one, by commit, sequence number and
+        operations; `is_restored` is not compared."""
         return (self.commit, self.sequence, self.operations) == (other.commit, other.sequence, other.operations)
 
 
@@ -144,7 +147,8 @@ class FeedSegment:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads a segment. Raises `InternalError`, also if the numbers of its records are not consecutive."""
+        """Reads a segment of the event feed. Raises `InternalError` if it is corrupt, has no records, or has records
+        whose numbers are not consecutive from that of the segment on."""
         document = parse_record(body, where)
         registry = mapping(document, "registry")
         first = integer(document, "first")

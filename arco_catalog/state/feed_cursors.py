@@ -100,18 +100,20 @@ class CursorShard:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the stored shard lacks something, or includes much less than this one."""
+        """Whether the shard must be stored: it includes a segment, and its cursors differ from the stored ones, or the
+        stored shard is `MAX_BEHIND` records or `MAX_SEGMENTS_BEHIND` segments behind."""
         is_late = self.next - self.stored >= MAX_BEHIND or self.segments_behind >= MAX_SEGMENTS_BEHIND
         return self.up_to is not None and (self.is_changed or is_late)
 
     def set(self, entity: str, cursor: FeedCursor) -> None:
-        """Notes up to which file a table or view has entered."""
+        """Sets the cursor of a table or view in memory, and marks the shard as changed if the cursor was another
+        one."""
         if self.by_entity.get(entity) != cursor:
             self.by_entity[entity] = cursor
             self.is_changed = True
 
     def forget(self, entities: Collection[str]) -> None:
-        """Removes the cursors of entities."""
+        """Removes the cursors of entities from memory, and marks the shard as changed if it had one."""
         for entity in entities:
             self.is_changed |= self.by_entity.pop(entity, None) is not None
 
@@ -127,16 +129,19 @@ class FeedCursors:
         return self.shards[shard_of(entity)].by_entity.get(entity)
 
     def set(self, entity: str, cursor: FeedCursor) -> None:
-        """Notes up to which file a table or view has entered."""
+        """Sets the cursor of a table or view, up to which file it has entered the feed, in memory; `write` stores
+        it."""
         self.shards[shard_of(entity)].set(entity, cursor)
 
     @property
     def first(self) -> int:
-        """The number of the first record of the last segment that all shards include."""
+        """The number of the first record of the last segment that all shards of the cursors include; `FIRST_NUMBER` if
+        a shard includes none."""
         return min(shard.first for shard in self.shards)
 
     def add(self, segment: FeedSegment) -> None:
-        """Takes in the records of a segment, except where a shard includes it already."""
+        """Moves the cursors of tables and views by the records of a segment of the feed, except in shards that include
+        them already. All shards then include the segment. `write` stores them."""
         for record in segment.records:
             for entity in entities_of(record):
                 if self.shards[shard_of(entity)].next <= record.number:
@@ -161,7 +166,8 @@ async def read_shard(state: State, number: int) -> CursorShard:
 
 
 async def _stored(state: State, key: str) -> tuple[CursorShard, Version | None]:
-    """Reads a shard, and its version, None if it does not exist. Raises as `read_shard` does."""
+    """Reads a shard of the cursors, and its version; an empty shard and None if it does not exist. Raises as
+    `read_shard` does."""
     found = await state.read(key)
     if found is None:
         return CursorShard(), None
@@ -169,8 +175,9 @@ async def _stored(state: State, key: str) -> tuple[CursorShard, Version | None]:
 
 
 async def _write(state: State, number: int, shard: CursorShard) -> None:
-    """Stores a shard, unless the stored one includes more segments. Where another process writes at the same time, the
-    shard counts as changed, and the next write stores it."""
+    """Stores a shard of the cursors, unless the stored one includes more records, and notes in it up to where the store
+    has it. Where another process writes at the same time, the shard counts as changed, and the next write stores it.
+    Raises as `FeedCursors.write` does."""
     key = state.paths.feed_cursors(number)
     stored, version = await _stored(state, key)
     if stored.next <= shard.next:
@@ -194,7 +201,8 @@ async def forget_cursors(state: State, number: int, entities: Collection[str]) -
 
 
 def entities_of(record: FeedRecord) -> Iterator[str]:
-    """Yields the tables and views of which a record moves the cursors."""
+    """Yields the tables and views of which a record of the feed moves the cursors: that of a record with a metadata
+    file, the one that an operation creates, and the new tables of a transaction that places their names."""
     if record.kind != "operation":
         if record.entity is not None and record.file is not None:
             yield record.entity
@@ -209,7 +217,9 @@ def entities_of(record: FeedRecord) -> Iterator[str]:
 
 
 def after(record: FeedRecord, entity: str, known: FeedCursor | None) -> FeedCursor:
-    """Returns the cursor of a table or view after a record that moves it."""
+    """Returns the cursor of a table or view after a record that moves it: at the file of the record; after an
+    operation, the cursor `known` if something has entered or the table exists for certain, else an empty one, which
+    names the transaction if that may yet create the table."""
     if record.kind != "operation":
         return FeedCursor(record.file, is_restored=record.kind == "restored")
     if known is not None and (known.file is not None or known.transaction is None):
@@ -224,7 +234,7 @@ def shard_of(entity: str) -> int:
 
 
 def _to_json(cursor: FeedCursor) -> JsonObject:
-    """Returns the JSON of a cursor."""
+    """Returns the stored JSON of a cursor of the event feed."""
     stored: JsonObject = {"version": cursor.version}
     if cursor.file is not None:
         stored |= {"metadata_location": cursor.file.location, "metadata_ms": cursor.file.ms}
@@ -234,7 +244,7 @@ def _to_json(cursor: FeedCursor) -> JsonObject:
 
 
 def _parsed(stored: JsonObject) -> FeedCursor:
-    """Reads a cursor."""
+    """Reads a cursor of the event feed from its stored JSON. Raises `InternalError` if a field is missing."""
     file = None
     if "metadata_location" in stored:
         file = MetadataFile(text(stored, "metadata_location"), integer(stored, "metadata_ms"))

@@ -88,8 +88,8 @@ class FileBlock:
         return self.columns is None or (columns is not None and columns <= self.columns)
 
     def select(self, selection: EntrySelection) -> FileBatch:
-        """Unpacks and returns the packed files of a manifest that are selected, with their JSON, and the bytes of
-        memory that they take."""
+        """Unpacks and returns the packed files of a manifest that `selection` takes, by partition, position in the
+        manifest, status and statistics, with their JSON, and the bytes of memory that they take."""
         matches = [selection.may_match(partition) for partition in self._partitions]
         if not any(matches):
             return _NO_FILES

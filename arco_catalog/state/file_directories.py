@@ -120,15 +120,16 @@ class DirectorySet:
 
     def entry(self, version: str, locations: Iterable[str]) -> FileDirectories | None:
         """Returns the entry with the directories that were added, which records also the version of a pointer and the
-        locations of its table. Of more than `MAX_DIRECTORIES` the deepest are replaced by the ones around them. None if
-        they are in more buckets than that."""
+        locations of its table. Of more than `MAX_DIRECTORIES` the deepest are replaced by the ones around them, also in
+        the set. None if they are in more buckets than that."""
         self._widen()
         if len(self._directories) > MAX_DIRECTORIES:
             return None
         return FileDirectories(version, tuple(sorted(locations)), tuple(sorted(self._directories)), self._widened)
 
     def _widen(self) -> None:
-        """Replaces the deepest directories by the ones around them, until there are at most `MAX_DIRECTORIES`."""
+        """Replaces the deepest directories by the ones around them, and marks the set as widened, until there are at
+        most `MAX_DIRECTORIES`, or only buckets are left."""
         while len(self._directories) > MAX_DIRECTORIES and (deepest := max(map(_depth, self._directories))):
             self._directories = {_around(each) if _depth(each) == deepest else each for each in self._directories}
             self._widened = True
@@ -257,7 +258,8 @@ def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
 
 
 def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
-    """Returns a required array of strings. Raises `InternalError` if it is missing or has another item."""
+    """Returns the array of strings in a required field of a stored document. Raises `InternalError` if it is missing or
+    has another item."""
     values = tuple(each for each in sequence(entry, name) if isinstance(each, str))
     if name not in entry or len(values) != len(sequence(entry, name)):
         raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not an array of strings")

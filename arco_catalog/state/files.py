@@ -137,13 +137,13 @@ class Files:
         self._hold = hold or Hold()
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
-        """Returns the store of a location, and the key there. Raises `BadRequest` for an invalid location, and for one
-        in no store of the catalog."""
+        """Returns the store of a location, and the key there. Raises `BadRequest` for an invalid location, for one in
+        no store of the catalog, and for one with an empty level, '.' or '..'."""
         return self._find_at(_parsed(location))
 
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
-        """Returns the store of a parsed location, and the key there. Rejects a location in no store of the catalog, or
-        with an empty level, '.' or '..'."""
+        """Returns the store of a parsed location, and the key there: of the stores around it, the one with the deepest
+        root. Raises `BadRequest` for a location in no store of the catalog, or with an empty level, '.' or '..'."""
         if wanted.collapsed:
             raise BadRequest(
                 "The location of a file has an empty level, '.' or '..', and the catalog uses no such object: copy it "
@@ -169,9 +169,10 @@ class Files:
         self._cache.drop(location)
 
     async def read(self, location: str) -> bytes:
-        """Reads a metadata file, decompressed, or returns the cached one after the store confirmed it. Raises
-        `NotFound`, `MetadataTooLarge`, `OutOfMemory`, `UnreadableMetadata` for gzip that can't be unpacked, and
-        `BadRequest` for a location in no store of this catalog."""
+        """Reads a metadata file, decompressed, and caches it, or returns the cached one after the store confirmed it.
+        Memory for it is taken from the request's account. Raises `NotFound`, `MetadataTooLarge`, `OutOfMemory`,
+        `UnreadableMetadata` for gzip that can't be unpacked, and `BadRequest` for a location in no store of this
+        catalog."""
         return await self._read(location, *self._find(location))
 
     async def read_current(self, location: str) -> bytes:
@@ -205,7 +206,8 @@ class Files:
 
     async def _read_bounded(self, location: str, store: ObjectStore, key: str) -> bytes:
         """Returns a metadata file, decompressed: the cached one if the store confirms it, else as it is read and
-        cached. Takes memory for it from the request's account. Raises as `read` does."""
+        cached. Drops the cached one if the store has another or none. Takes memory for it from the request's account.
+        Raises as `read` does."""
         known = self._cache.get(location)
         now = ClockReading.take(self._runtime)
         if known is not None:
@@ -242,8 +244,8 @@ class Files:
         return found if isinstance(found, Found) else None
 
     async def has_size(self, file: Location, size: int | None) -> bool | None:
-        """Whether a file has `size` bytes, or exists with any size if that is None; None if it does not exist. Its
-        location is used as written, without decoding. Reads only from its last byte on. Raises as `exists` does."""
+        """Whether a file has exactly `size` bytes, or exists with any size if that is None; None if it does not exist.
+        Its location is used as written, without decoding. Reads only from its last byte on. Raises as `exists` does."""
         store, key = self._find_at(file)
         found = await store.get_range(key, max((size or 1) - 1, 0), 2)
         if not isinstance(found, Found):
@@ -261,8 +263,8 @@ class Files:
 
     async def listed(self, folder: str, others: OtherObjects | None = None) -> AsyncGenerator[tuple[str, int], None]:
         """Yields the locations of the files in a folder and in all folders inside it, with their sizes. Objects whose
-        names are not valid keys are left out, and added to `others` if that is given. Raises `BadRequest` as `exists`
-        does."""
+        names are not valid keys are left out, and counted in `others` if that is given. Raises `BadRequest` as `exists`
+        does, and `StoreError`."""
         place = Location.parse(folder)
         store, key = self._find_at(place)
         after: Cursor | None = None
@@ -278,8 +280,8 @@ class Files:
                 return
 
     async def _rest(self, location: str, store: ObjectStore, key: str, taken: Allocation) -> bytes:
-        """Reads a metadata file again, all of it, because it is larger than the first read, and returns the bytes,
-        decompressed. Raises as `read` does."""
+        """Reads a metadata file again from its start, because it is larger than the first read, caches it, and returns
+        the bytes, decompressed. `taken` is the memory that was taken for it. Raises as `read` does."""
         now = ClockReading.take(self._runtime)
         match await store.get_range(key, 0, self._max_bytes + 1):
             case Found(raw, version):
@@ -340,7 +342,7 @@ class Files:
         return made
 
     def _known(self, location: str, body: bytes) -> CachedFile | None:
-        """Returns the cached metadata file at a location if it has this very `body`; None without one."""
+        """Returns the cached metadata file at a location if its body is this very object `body`; None otherwise."""
         known = self._cache.get(location)
         return known if known is not None and known.body is body else None
 
@@ -372,7 +374,8 @@ class Files:
 
     async def parsed_bytes(self, location: str, body: bytes) -> int:
         """Returns the memory in bytes that parsing and changing a metadata file needs, given its bytes. Counts the
-        values unless the cached file has their number."""
+        values unless the cached file has their number, and adds the number to the cached file if that has this very
+        body."""
         known = self._cache.get(location)
         if known is None or known.body is not body:
             return parsed_bytes(len(body), await _count(body))
@@ -393,8 +396,8 @@ class Files:
             self._remember(location, CachedFile(version, body, None, now))
 
     async def remove(self, location: str) -> None:
-        """Deletes a file; returns also if the outcome is unknown, so that the file may still exist. Raises `BadRequest`
-        for one in a catalog's own state, and as `exists` does."""
+        """Deletes a file, and drops it from the cache; returns also if there is none, or the outcome is unknown, so
+        that the file may still exist. Raises `BadRequest` for one in a catalog's own state, and as `exists` does."""
         file = _parsed(location)
         store, key = self._find_at(file)
         refuse_reserved(file)
@@ -402,10 +405,10 @@ class Files:
         self._cache.drop(location)
 
     async def remove_many(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
-        """Deletes at most 1,000 files, whose locations are used as written, without decoding. Returns those that may be
-        left, each with the reason: `InvalidKey` for a name that no object of the store can have. They are kept in the
-        cache. Raises `BadRequest`, before any is deleted, for a file in a catalog's own state or in no store of this
-        catalog."""
+        """Deletes at most 1,000 files, whose locations are used as written, without decoding. Returns the files that
+        may be left, each with the reason: `InvalidKey` for a name that no object of the store can have. The cache is
+        not changed. Raises `BadRequest`, before any is deleted, for a file in a catalog's own state or in no store of
+        this catalog."""
         stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}
         for file in files:
             refuse_reserved(file)
@@ -417,9 +420,9 @@ class Files:
         return left
 
     async def _unpacked(self, location: str, raw: bytes, taken: Allocation) -> tuple[bytes, Allocation]:
-        """Returns the unpacked file and the memory taken for it. The first try takes memory for the size in the gzip
-        trailer, which may be wrong; the second for the largest size. Raises `MetadataTooLarge` if the file is larger
-        than that, `UnreadableMetadata` for gzip that can't be unpacked, and `OutOfMemory`."""
+        """Returns the unpacked gzip file and the memory taken for it in place of `taken`. The first try takes memory
+        for the size in the gzip trailer, which may be wrong; the second for the largest size. Raises `MetadataTooLarge`
+        if the file is larger than that, `UnreadableMetadata` for gzip that can't be unpacked, and `OutOfMemory`."""
         claimed = min(self._max_bytes, max(len(raw), int.from_bytes(raw[-4:], "little")))
         try:
             for limit in (claimed, self._max_bytes):
@@ -444,8 +447,8 @@ class Files:
 
 
 async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str, Unknown | StoreError]:
-    """Deletes objects, and returns those that may be left. A store rejects a call if one key is invalid, so the
-    keys are halved until the invalid ones are found."""
+    """Deletes objects, and returns the keys that may be left, with the reasons: `InvalidKey` for an invalid one. A
+    store rejects a call if one key is invalid, so the keys are halved until the invalid ones are found."""
     try:
         return (await store.delete_many(keys)).left
     except InvalidKey as error:
@@ -456,7 +459,8 @@ async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str,
 
 
 def _use_and_free(use: Callable[[JsonObject], T], document: JsonObject) -> T:
-    """Returns the result of `use` for a document, and frees its long parts."""
+    """Returns the result of `use` for the document of a metadata file, and frees its long parts, also if `use`
+    raises."""
     try:
         return use(document)
     finally:
@@ -464,7 +468,8 @@ def _use_and_free(use: Callable[[JsonObject], T], document: JsonObject) -> T:
 
 
 async def _count(body: bytes) -> int:
-    """Returns an upper bound of the body's JSON values; 0 for a body that is too small to need much memory."""
+    """Returns an upper bound of the number of JSON values in the body of a metadata file; 0 for a body that is too
+    small to need much memory."""
     if len(body) <= VALUES_COUNTED_FROM_BYTES:
         return 0
     return await off_loop(len(body) // COUNTING_SPEED, lambda: count_values(body))
@@ -476,8 +481,9 @@ def _depth(mount: Mount) -> int:
 
 
 def unpack(raw: bytes, limit: int) -> bytes | None:
-    """Unpacks a gzip file; None if it has more than `limit` bytes, after at most one byte more was unpacked. Raises
-    `zlib.error`, also for too many members, and `EOFError` for a truncated file."""
+    """Unpacks a gzip file, of one or several members and zero bytes behind; None if it has more than `limit` bytes
+    unpacked, of which at most one is unpacked. Raises `zlib.error` for corrupt data or more than `MAX_MEMBERS` members,
+    and `EOFError` for a truncated file."""
     parts: list[bytes] = []
     room, place, view = limit, 0, memoryview(raw)
     for _ in range(MAX_MEMBERS):
@@ -508,14 +514,15 @@ def _end_of_padding(raw: bytes, place: int) -> int:
 
 
 def _packed(body: bytes) -> bytes:
-    """Compresses a metadata file."""
+    """Returns a metadata file compressed by gzip. Equal files give equal bytes."""
     from gzip import compress  # deferred: few tables have compressed metadata files
 
     return compress(body, 6, mtime=0)
 
 
 def _no_such(location: str) -> NotFound:
-    """Returns the error for a metadata file, or another file of a table, that is missing in the store."""
+    """Returns, for the caller to raise, the error for a metadata file, or another file of a table, that is missing in
+    the store."""
     return NotFound(f"Failed to open input stream for file: {location}")
 
 

@@ -64,8 +64,9 @@ def _without(gone: Floors, stored: Floors) -> Floors | None:
 
 
 async def _update(state: State, shard: int, mutate: Callable[[Floors], Floors | None]) -> None:
-    """Changes the floors of receipts in one object by `mutate`, as `update_until_applied` does, with the same limit of
-    tries."""
+    """Changes the floors of receipts in one object by `mutate`, which returns None for no change, as
+    `update_until_applied` does, with the same limit of tries. Raises as `read_floors` does, and `UpdateContention`
+    after the last try."""
     key = state.paths.floors(shard)
     await update_until_applied(state, key, partial(parse_floors, key), mutate, _encoded)
 
@@ -93,12 +94,12 @@ def _encoded(floors: Floors) -> bytes:
 
 
 def _shard_of(entity: str) -> int:
-    """Returns the number of the object that has an entity's floor."""
+    """Returns the number, below `SHARDS`, of the object that has the floor of an entity's receipts."""
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 
 def _by_shard(floors: Floors) -> dict[int, dict[str, int]]:
-    """Returns floors by the number of their object."""
+    """Returns floors of receipts, by entity, grouped by the number of the object that has them."""
     shards: dict[int, dict[str, int]] = {}
     for entity, ms in floors.items():
         shards.setdefault(_shard_of(entity), {})[entity] = ms

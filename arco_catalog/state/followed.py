@@ -34,7 +34,7 @@ class FollowedTable:
 
     def written(self, relation: JsonObject) -> JsonObject:
         """Returns the entry `relation` of a table that follows another catalog's, with this metadata file and the time
-        of its notification."""
+        of its notification. Other fields of the entry are kept."""
         stored: JsonObject = {
             **mapping(relation, FIELD),
             "metadata_location": self.metadata.location,

@@ -31,7 +31,7 @@ class DeflatedPart:
 
 
 def deflate(content: bytes) -> DeflatedPart:
-    """Returns this content as a compressed part of a stream."""
+    """Returns this content as a compressed part of a gzip stream, which may stand in several streams."""
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     data = compressor.compress(content) + compressor.flush(zlib.Z_FULL_FLUSH)
     return DeflatedPart(data, len(content), zlib.crc32(content), _power(len(content)))

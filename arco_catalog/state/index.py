@@ -89,7 +89,7 @@ def released_at(location: str) -> str:
 
 
 def _end_of(prefix: str) -> str | None:
-    """Returns the first string after all strings that start with `prefix`; None if there is none."""
+    """Returns the first string after all strings that start with `prefix`; None if that is empty."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else None
 
 
@@ -141,7 +141,8 @@ class Index:
         return sorted({ref.id for ref in refs if ref is not None and not self._has(ref)})
 
     def _missing_of(self, scan: Scan) -> Iterable[Ref]:
-        """Yields the segments that a scan needs and that are not loaded."""
+        """Yields the segments that a scan needs and that are not loaded. Of a scan that may end early it yields the
+        first of them at most, and none if an entry in the segments before that ends the scan."""
         for key_range in self.key_ranges(scan.prefix):
             if key_range.ref is not None and not self._has(key_range.ref):
                 yield key_range.ref
@@ -222,8 +223,8 @@ class Index:
                 yield key, entry
 
     def edited_in(self, key_range: KeyRange) -> Iterator[str]:
-        """Iterates over the keys of a key range that are among the edits, in order. It is lazy, because a page reads
-        few of them."""
+        """Iterates over the keys of a key range that are among the edits, removed ones too, in order. It is lazy,
+        because a page reads few of them."""
         end = len(self._order) if key_range.high is None else bisect_left(self._order, key_range.high)
         return (self._order[place] for place in range(bisect_left(self._order, key_range.low), end))
 
@@ -262,8 +263,8 @@ class Index:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> "Index":
-        """Reads an index from its JSON. Embedded entries other than objects and null are left out. Raises
-        `InternalError`."""
+        """Reads an index, without loaded segments, from its JSON. Embedded entries other than objects and null are left
+        out. Raises `InternalError` for a damaged reference to a segment."""
         embedded = mapping(stored, "embedded")
         edits = {key: entry for key, entry in embedded.items() if entry is None or isinstance(entry, dict)}
         return cls(edits, Directory([Ref.parse(item) for item in sequence(stored, "segments")]))
@@ -280,7 +281,8 @@ class Growing(Index):
         super().__init__(self._after, index.directory, index.segment_lookup, list(index._order))
 
     def add(self, edits: Edits) -> None:
-        """Applies edits to this index in place. All lookups see them from then on."""
+        """Applies edits to this index in place. All lookups see them from then on. A removal of a key that no segment
+        covers leaves no trace in the edits."""
         for key, entry in edits.items():
             known = key in self._after
             if entry is None and self.directory.covering(key) is None:

@@ -34,7 +34,8 @@ class KeyPolicy:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a policy of idempotency keys from its JSON. Raises `InternalError`."""
+        """Reads a policy of idempotency keys from its JSON; it is enabled unless the JSON has False. Raises
+        `InternalError` for an unknown dialect."""
         name = text(stored, "dialect")
         if name not in Dialect.__members__.values():
             raise InternalError(
@@ -96,14 +97,15 @@ class KeySettings:
         return {**self.policy.to_json(), "number": self.number, "replaced": [each.to_json() for each in self.replaced]}
 
     def changed(self, policy: KeyPolicy, at_ms: int) -> "KeySettings":
-        """Returns the settings of idempotency keys after a change to another policy at a time of the store's clock; the
-        policy until then joins the replaced ones."""
+        """Returns the settings of idempotency keys after a change to another policy at a time of the store's clock,
+        with the next number. The policy until then becomes the first of the replaced ones, which have no policy twice,
+        nor the new one."""
         others = (each for each in self.replaced if each.policy not in (policy, self.policy))
         return KeySettings(policy, (ReplacedPolicy(self.policy, at_ms), *others), self.number + 1)
 
     def previous_policies(self, now_ms: int) -> Sequence[KeyPolicy]:
-        """Returns the previous policies by which a request at `now_ms` must search for its marker: those that read
-        keys, and were replaced less than `SEARCH_MS` before."""
+        """Returns the previous policies, the last first, by which a request at `now_ms` must search for its marker:
+        those that read keys, and were replaced less than `SEARCH_MS` before."""
         return [each.policy for each in self.replaced if each.policy.enabled and now_ms - each.until_ms < SEARCH_MS]
 
     @property
@@ -113,5 +115,6 @@ class KeySettings:
         return max((each.until_ms for each in self.replaced if not each.policy.enabled), default=0)
 
     def reads_keys(self, now_ms: int) -> bool:
-        """Whether the idempotency key of a request may have a marker, by the present policy or a previous one."""
+        """Whether the idempotency key of a request at `now_ms` may have a marker: the present policy reads keys, or a
+        previous one by which markers are still searched."""
         return self.policy.enabled or bool(self.previous_policies(now_ms))

@@ -33,7 +33,7 @@ class LateMark:
 async def mark_late(state: State, day: date, mark: str) -> None:
     """Marks a day, in the store, as one to which receipts are added after its end; replaces the mark that it has, and
     returns when the new one is saved. `mark` must be a fresh id, so that no two marks of a day have one version. Raises
-    `StoreError`."""
+    `StoreError`, also if no outcome was known in `TRIES` tries."""
     body = dumps({"version": 1, "id": mark})
     for _ in range(TRIES):
         if isinstance(await state.store.put(state.paths.late_mark(day), body, ANY), Applied):
@@ -46,8 +46,9 @@ async def mark_late(state: State, day: date, mark: str) -> None:
 
 
 async def late_marks(state: State) -> tuple[list[LateMark], int]:
-    """Lists the marks of all days to which receipts are added after their end, and returns them with the store's time
-    of the last answer, in milliseconds since 1970. Raises `StoreError`."""
+    """Lists the marks of all days to which receipts are added after their end, and returns them, in no order, with the
+    store's time of the last answer, in milliseconds since 1970. Objects with other names are left out. Raises
+    `StoreError`."""
     found: list[LateMark] = []
     now_ms = 0
     async with aclosing(list_pages(state, state.paths.late_marks)) as pages:

@@ -82,7 +82,8 @@ class StoredEvent:
 
 
 def read_event(event: JsonObject) -> LineageEvent:
-    """Reads an OpenLineage event. Raises `BadRequest`, which names the field, if it is malformed or exceeds a limit."""
+    """Reads the fields of an OpenLineage event from which lineage is made, and checks others that it must have. Raises
+    `BadRequest`, which names the field, if it is malformed or exceeds a limit."""
     fields = Fields(event, "event")
     time_ms = fields.required("eventTime", _time)
     for name in ("producer", "schemaURL"):
@@ -134,37 +135,41 @@ def _dataset(fields: Fields) -> Dataset:
 
 
 def _name(fields: Fields) -> Name:
-    """Reads the namespace and the name of a job or dataset of OpenLineage."""
+    """Reads the namespace and the name of a job or dataset of OpenLineage, which both must be there. Raises as
+    `read_event` does."""
     return Name(fields.required("namespace", _text), fields.required("name", _text))
 
 
 def _run(fields: Fields) -> str | None:
-    """Reads the id of the run to which a facet of OpenLineage refers, in lower case; None without one."""
+    """Reads the id of the run to which a facet of an OpenLineage event refers, in lower case; None if the facet has no
+    run. Raises as `read_event` does."""
     run = fields.optional("run", OBJECT)
     return None if run is None else Fields(run, f"{fields.at}.run").required("runId", _uuid)
 
 
 def _facet(fields: Fields, name: str) -> Fields:
-    """Returns the fields of the facet `name` of an OpenLineage run or dataset, empty if it is missing."""
+    """Returns the fields of the facet `name` of an OpenLineage run or dataset, empty if it is missing. Raises as
+    `read_event` does if it is no object."""
     facets = Fields(fields.optional("facets", OBJECT) or {}, f"{fields.at}.facets")
     return Fields(facets.optional(name, OBJECT) or {}, f"{facets.at}.{name}")
 
 
 def _refuse_more(at: str, count: int, limit: int) -> None:
-    """Raises an error of the client if the array `at` a place has more items than `limit`."""
+    """Raises `BadRequest` if `count`, the number of items of the array `at` a place in an OpenLineage event, is more
+    than `limit`."""
     if count > limit:
         raise BadRequest(f"Invalid {at}: the array has {count:,} items, and at most {limit:,} are allowed")
 
 
 def _text(value: JsonValue) -> str:
-    """Returns a text of at most `MAX_NAME` characters. Raises `ShapeError`."""
+    """Returns a non-empty text of at most `MAX_NAME` characters. Raises `ShapeError` for another value."""
     if len(NAME(value)) > MAX_NAME:
         raise ShapeError(f"the string has {len(NAME(value)):,} characters, and at most {MAX_NAME:,} are allowed")
     return NAME(value)
 
 
 def _uuid(value: JsonValue) -> str:
-    """Returns a UUID in lower case. Any other value is an error."""
+    """Returns a UUID, given as text, in lower case. Raises `ShapeError` for another value."""
     if UUID.fullmatch(STRING(value)) is None:
         raise ShapeError(f"{quoted(STRING(value))} is not a uuid")
     return STRING(value).lower()

@@ -57,8 +57,9 @@ class Location:
 
     @classmethod
     def parse_stored(cls, text: str) -> "Location":
-        """Reads a location that an earlier version may have accepted: one with an empty level is `collapsed`. Raises
-        `BadRequest` for everything else that `parse` rejects."""
+        """Reads a location that an earlier version may have accepted: one with an empty level is `collapsed`. Schemes
+        with which engines name one store, such as s3a and s3, become one. Raises `BadRequest` for everything else that
+        `parse` rejects."""
         # The length comes first, because repeated decoding takes time in the square of it.
         _check_length(text, MAX_BYTES)
         match = _URI.fullmatch(text)
@@ -91,8 +92,9 @@ class Location:
     @classmethod
     def of_file(cls, text: str) -> "Location | None":
         """Reads the location of a table's file as written, without decoding, because engines write encoded slashes and
-        other escapes into the names of partitions. None for a text that names no object or, in a file system, has `.`
-        or `..`. In an object store a name with an empty level, `.` or `..` is `collapsed`."""
+        other escapes into the names of partitions. None for a text that is no URI, has control characters or no path
+        or, in a file system, has `.` or `..`. In an object store a name with an empty level, `.` or `..` is
+        `collapsed`."""
         match = _URI.fullmatch(text)
         if match is None or _CONTROL.search(text):
             return None
@@ -147,12 +149,13 @@ class Location:
 
     @property
     def reserved(self) -> bool:
-        """Whether only the records of a catalog or realm may have this location, those of this one or of another."""
+        """Whether a level of the location is in `RESERVED_FOLDERS`: then only the records of a catalog or realm may
+        have it, of this one or another."""
         return any(map(is_reserved, self.segments))
 
     def named_after(self, entity: str) -> bool:
-        """Whether the location's last segment ends in this entity's id, as in the location that the catalog generates
-        for the entity."""
+        """Whether the location's last segment ends in `-` and this entity's id, as in the location that the catalog
+        generates for the entity."""
         return bool(self.segments) and self.segments[-1].endswith(f"-{entity}")
 
     def below(self, *names: str) -> "Location":
@@ -161,7 +164,8 @@ class Location:
         return Location(self.scheme, self.authority, self.segments + further, self.collapsed)
 
     def around(self) -> Iterator[str]:
-        """Yields the normal forms of all folders that contain this location, from its parent up to the bucket."""
+        """Yields the normal forms of all folders that contain this location, from its parent up to the bucket; none for
+        a bucket."""
         normal, bucket = self.normal, len(f"{self.scheme}://{self.authority}/")
         end = len(normal)
         for _ in self.segments:
@@ -202,7 +206,7 @@ def _is_collapsed(scheme: str, path: str) -> bool:
 
 
 def _check_length(text: str, limit: int) -> None:
-    """Raises an error of the client for a location of more than `limit` bytes."""
+    """Raises `BadRequest` for a location of more than `limit` bytes in UTF-8."""
     size = len(text.encode())
     if size > limit:
         raise BadRequest(
@@ -212,8 +216,8 @@ def _check_length(text: str, limit: int) -> None:
 
 
 def fully_decoded(segment: str) -> str:
-    """Decodes a segment repeatedly, until it no longer changes. A check of the result covers readers that decode any
-    number of times."""
+    """Decodes the percent-encoding of a path segment repeatedly, until it no longer changes. A check of the result
+    covers readers that decode any number of times."""
     if "%" not in segment:
         return segment
     for _ in range(len(segment)):
@@ -231,8 +235,8 @@ def refuse_reserved(location: Location) -> None:
 
 
 def refuse_reserved_path(path: str) -> None:
-    """Raises `BadRequest` for a path that only the records of a catalog or realm may have. The path may have any form,
-    such as other catalogs write into metadata logs."""
+    """Raises `BadRequest` for a path of which a level is in `RESERVED_FOLDERS`, which only the records of a catalog or
+    realm may have. The path may have any form, such as other catalogs write into metadata logs."""
     for segment in path.split("/"):
         if len(segment) <= MAX_BYTES and _is_reserved(segment):
             raise BadRequest(
@@ -255,7 +259,8 @@ def _is_reserved(segment: str) -> bool:
 
 def slug(name: str) -> str:
     """Returns a folder name for `name` of at most 64 characters, which every engine and file system accepts: letters,
-    digits, `_` and `-`. Different names may get the same, so the caller must append a unique part."""
+    digits, `_` and `-`, with one `_` for a run of others. It is `_` if none is left. Different names may get the same,
+    so the caller must append a unique part."""
     return _UNSAFE_IN_SLUG.sub("_", name)[:64].strip("_") or "_"
 
 
@@ -270,7 +275,8 @@ class AllowedLocations:
     advice: str = "set --allowed-location of the server or command, or ARCO_ALLOWED_LOCATIONS"
 
     def check(self, text: str) -> Location:
-        """Reads a location, and returns it if a table may have it. Raises `BadRequest` otherwise."""
+        """Reads a location, and returns it if a table may have it. Raises `BadRequest` if it is not valid, too long,
+        reserved, outside of the allowed prefixes, or inside or around a catalog's state."""
         _check_length(text, MAX_CHOSEN_BYTES)
         location = Location.parse(text)
         control = first_control_character(text) or first_control_character(location.normal)

@@ -26,9 +26,9 @@ class HeadLost(InternalError):
 
 
 async def had_head(store: ObjectStore, paths: Paths) -> bool:
-    """Whether one of the stored commits on the listing's first page, of those with the highest ids at most
-    `MAX_READ_COMMITS`, is not the registry's first: then the registry has had a HEAD. False if the store denies the
-    listing. Raises `InternalError` for a corrupt commit, and `StoreError`."""
+    """Whether the registry has had a HEAD: True if one of its stored commits is not the first one by its sequence
+    number. Of the first page of a listing it reads the `MAX_READ_COMMITS` commits with the highest ids. False if there
+    are none, or if the store denies the listing. Raises `InternalError` for a corrupt commit, and `StoreError`."""
     try:
         entries = await first_entries(store, paths.registry_commits)
     except StoreDenied:

@@ -66,13 +66,14 @@ class EntrySelection:
     statistics_may_match: Callable[[FileStatistics], bool] = _always
 
     def has(self, position: int, status: object) -> bool:
-        """Whether an entry at this position with this status is selected, if its partition and statistics match."""
+        """Whether an entry of a manifest at this position with this status is selected, if its partition and statistics
+        match: it is in the range, and with `added_only` it was added, else it is not deleted."""
         if position < self.first or (self.end is not None and position >= self.end):
             return False
         return status == EntryStatus.ADDED if self.added_only else status != EntryStatus.DELETED
 
     def beginning_at(self, first: int) -> "EntrySelection":
-        """Returns the selection without the entries before this position."""
+        """Returns the selection of entries of a manifest with this position as the first one, in place of its own."""
         from dataclasses import replace  # few manifests need it
 
         return replace(self, first=first)
@@ -81,9 +82,9 @@ class EntrySelection:
 async def read_entries(
     read_range: ReadRange, manifest: ManifestFile, selection: EntrySelection, limits: AvroLimits = LIMITS
 ) -> AsyncGenerator[Sequence[ContentFile], None]:
-    """Yields the selected entries of a manifest, some hundreds at a time, in their order. Raises `Unreadable` for a
-    file that is corrupt or beyond the limits (`UnpacksTooLong` for a block or header), and what `read_range` and
-    `may_match` raise."""
+    """Yields the selected entries of a manifest as files, up to some hundreds at a time, perhaps none, in their order.
+    It ends at the end of the selection. Raises `Unreadable` for a file that is corrupt or beyond the limits
+    (`UnpacksTooLong` for a block or header), and what `read_range` and the functions of `selection` raise."""
     decoders: list[_EntryDecoder] = []
 
     def decoder_for(header: AvroHeader) -> Decode[ContentFile]:
@@ -143,7 +144,8 @@ class _EntryDecoder:
 
     def decode(self, data: bytes, place: int) -> tuple[ContentFile | None, int]:
         """Decodes the next entry of the manifest as a file, None unless it is selected, and returns it with the
-        position behind it. Raises `Unreadable`, and as the selection's functions do."""
+        position behind it in the data. Also counts the entry and its row ids. Raises `Unreadable`, and as the
+        selection's functions do."""
         position, self.position = self.position, self.position + 1
         values, start = self._read_head(data, place)
         end = self._skip_partition(data, start)
@@ -159,7 +161,8 @@ class _EntryDecoder:
         return file if self._selection.statistics_may_match(file.statistics) else None, end
 
     def _partition_if_read(self, data: bytes, start: int, end: int) -> Partition | None:
-        """Returns the partition at this place of the manifest if its files are read, else None."""
+        """Returns the partition at this place of the manifest if the selection's `may_match` accepts it, else None.
+        Remembers short partitions with the result."""
         encoded = data[start:end]
         judged = self._judged.get(encoded)
         if judged is None:
@@ -184,7 +187,8 @@ class _EntryDecoder:
         return taken
 
     def _file(self, position: int, partition: Partition, values: EntryValues) -> ContentFile:
-        """Returns the file of an entry, complete with the fields that it inherits from the manifest."""
+        """Returns the file of an entry, complete with the fields that it inherits from the manifest; takes a row id for
+        it. Raises `Unreadable` for a value that is not valid."""
         manifest = self._manifest
         status, content = values["status"], values.get("content") or DATA
         if not (0 <= status < len(_STATUSES) and 0 <= content < len(_CONTENTS)):
@@ -217,8 +221,8 @@ class _EntryDecoder:
         )
 
     def _inherited(self, status: int, stated: int | None) -> int | None:
-        """Returns a sequence number of an entry: that which it states, or else that of the manifest, if the entry was
-        added with it, or the manifest is of a table of version 1."""
+        """Returns a sequence number of an entry: the stated one; if there is none, that of the manifest, provided that
+        the entry was added with it or the manifest is of a table of version 1; otherwise None."""
         number = self._manifest.sequence_number
         return number if stated is None and (status == EntryStatus.ADDED or number == 0) else stated
 
@@ -244,7 +248,8 @@ def _number(value: int | None) -> int:
 
 
 def _format(value: str) -> str:
-    """Returns the name of a file format in lower case; a long one is an error."""
+    """Returns the name of a file format in lower case. Raises `Unreadable` for a name of more than `MAX_FORMAT_LENGTH`
+    characters."""
     if len(value) > MAX_FORMAT_LENGTH:
         raise Unreadable(
             f"an entry of the manifest has a format with a name of {len(value):,} characters, expected at most "
@@ -254,7 +259,8 @@ def _format(value: str) -> str:
 
 
 def _path(value: str) -> str:
-    """Returns the path of a file. Raises `Unreadable` for an empty or too long one."""
+    """Returns the path of a file in an entry of a manifest as it is. Raises `Unreadable` for an empty or too long
+    one."""
     if not 0 < len(value) <= MAX_PATH_LENGTH:
         raise Unreadable(
             f"an entry of the manifest has a path of {len(value):,} characters, expected 1 to {MAX_PATH_LENGTH:,}"

@@ -39,7 +39,7 @@ class MarkerLog:
 
     async def find_earlier(self) -> None:
         """Switches to the slot log in which an older version stored this request under its idempotency key, if there is
-        one and its first slot has this request: the request may then have been applied."""
+        one and its first slot has this request: the request may then have been applied. A second call does nothing."""
         earlier, self._earlier_hash = self._earlier_hash, None
         if earlier is None:
             return
@@ -50,7 +50,8 @@ class MarkerLog:
 
     async def read_on(self) -> Sequence[Slot]:
         """Reads the slots of the marker after those read so far, up to the first that does not exist, and returns all
-        slots, without those by which older settings closed the marker."""
+        slots, without those by which older settings closed the marker. It adds the attempts of such slots to `keyless`
+        if their requests may have been carried out without the key."""
         while True:
             key = self._key(self._passed + len(self.slots))
             match await self._state.store.get(key):
@@ -71,8 +72,8 @@ class MarkerLog:
 
     async def put(self, slot: Slot) -> bool:
         """Creates the next slot of the marker, and sends the write again while the outcome is unknown. Returns True if
-        the slot has these bytes, also by an earlier sending, and False if it exists with other content, or existed and
-        was deleted meanwhile."""
+        the slot has these bytes, also by an earlier sending, and adds it to `slots` then. Returns False if it exists
+        with other content, or existed and was deleted meanwhile."""
         place = self._passed + len(self.slots)
         while True:
             match await self._state.store.put(self._key(place), slot.body, ABSENT):

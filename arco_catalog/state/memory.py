@@ -61,7 +61,7 @@ def max_metadata_values(max_bytes: int) -> int:
 
 
 def limit_for_large(size: int) -> int:
-    """Returns the limit of a memory that has `size` bytes for large amounts."""
+    """Returns the limit, in bytes, of a `Memory` whose part for large amounts has `size` bytes."""
     return size * SMALL_SHARE // (SMALL_SHARE - 1)
 
 
@@ -109,8 +109,8 @@ class _Share:
         return True
 
     async def take(self, size: int, owner: str | None, timeout_seconds: float, *, starts: bool) -> None:
-        """Takes `size` bytes of memory for an owner, after waiting for them in turn. Raises `OutOfMemory` if they are
-        not free in time."""
+        """Takes `size` bytes of memory for an owner, after waiting for them in turn; `starts` if the request has none
+        of this share yet. Raises `OutOfMemory` if they are not free in time. A cancelled wait takes nothing."""
         granted = asyncio.get_running_loop().create_future()
         waiter = _Waiter(size, owner, starts, granted)
         self._waiting.append(waiter)
@@ -173,7 +173,8 @@ class _Share:
         self._waiting.extendleft(reversed(passed))
 
     def _reason(self, waiter: _Waiter) -> str:
-        """Returns in words why a waiter got no memory."""
+        """Returns, for an error, why a waiter got no memory: its owner's other requests use their part, or all requests
+        use all."""
         if self._exceeds(waiter.size, waiter.owner, waiter.starts):
             return (
                 "Other requests of the same principal use the memory that one principal may use, and did not free "
@@ -214,8 +215,8 @@ class Memory:
         return Hold(self, owner)
 
     def share_of(self, size: int) -> _Share:
-        """Returns the share of the memory from which an amount of `size` bytes is taken: one is for small amounts, the
-        other for all others."""
+        """Returns the share of the memory from which an amount of `size` bytes is taken: the small one for at most
+        `SMALL_BYTES` that fit into it, else the large one."""
         return self._small if size <= min(SMALL_BYTES, self._small.limit) else self._large
 
     async def take(self, share: _Share, size: int, owner: str | None, *, starts: bool) -> None:

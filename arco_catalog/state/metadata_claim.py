@@ -49,7 +49,7 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
 
 
 def _parsed(key: str, found: Found | None) -> Claim | None:
-    """Returns the claim on a metadata file in the object that was `found`; None if nothing was. Raises `InternalError`
+    """Returns the claim on a metadata file in the stored object `found`; None if that is None. Raises `InternalError`
     for a corrupt or unknown claim."""
     if found is None:
         return None

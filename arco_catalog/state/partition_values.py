@@ -48,14 +48,16 @@ class PartitionReader:
         return tuple(self._values(record)) if isinstance(record, dict) else ()
 
     def _values(self, record: Mapping[str, object]) -> Iterator[PartitionValue]:
-        """Yields the partition values of a record, in the order of the spec."""
+        """Yields the partition values of a record, converted, in the order of the spec: None for null, and for a field
+        that the manifest does not have."""
         for name, convert in self._fields:
             found = None if name is None else record[name]
             yield None if found is None else convert(found)
 
 
 def _name_in(schema: JsonObject, field: PartitionField) -> str | None:
-    """Returns the name that a partition field has in a manifest, by its id; by its name if it has none there."""
+    """Returns the name that a partition field has in a manifest, by its id; by its name if the manifest states no ids.
+    None if the manifest does not have the field."""
     ids = {each.get("field-id"): str(each["name"]) for each in objects(schema, "fields")}
     by_id = ids.get(field.get("field-id", -1))
     if by_id is not None:
@@ -76,7 +78,8 @@ def _converter(type_name: str) -> Convert:
 
 
 def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
-    """Returns a function that returns values of these Python types as they are; another one is an error."""
+    """Returns a function that returns a decoded partition value as it is if it has one of these Python types, and
+    raises `Unreadable` otherwise."""
 
     def convert(value: object) -> PartitionValue:
         if type(value) in types and isinstance(value, bool | int | float | str | bytes):
@@ -87,7 +90,8 @@ def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
 
 
 def _decimal_converter(scale: int) -> Convert:
-    """Returns the function that makes decimals of this scale from their bytes; another value is an error."""
+    """Returns the function that makes a decimal of this scale from its bytes, and raises `Unreadable` for a value that
+    is no bytes, or has too many."""
 
     def convert(value: object) -> PartitionValue:
         if not isinstance(value, bytes) or len(value) > MAX_DECIMAL_BYTES:
@@ -99,7 +103,8 @@ def _decimal_converter(scale: int) -> Convert:
 
 
 def _uuid(value: object) -> PartitionValue:
-    """Returns the bytes of a UUID, given as bytes or text. Another value is an error."""
+    """Returns the 16 bytes of a UUID, given as bytes or text. Raises `Unreadable` for other bytes or another type, and
+    `ValueError` for a text that is no UUID."""
     found = UUID(value).bytes if isinstance(value, str) else value  # text as some writers have it
     if not isinstance(found, bytes) or len(found) != UUID_BYTES:
         raise Unreadable("a partition of the manifest has no UUID where its spec has one")

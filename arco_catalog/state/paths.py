@@ -304,7 +304,8 @@ class Paths:
         return f"/{_LINEAGE}/" in key.removeprefix(self.events)
 
     def is_receipt(self, key: str) -> bool:
-        """Whether a key below `events` is that of a receipt, of either stage."""
+        """Whether a key below `events` is that of a receipt, of either stage: neither an OpenLineage event nor a late
+        mark."""
         return not self.is_lineage_event(key) and self.read_late_mark(key) is None
 
     @property
@@ -368,7 +369,7 @@ def day_of(ms: int) -> date:
 
 
 def _day(text: str) -> date | None:
-    """Returns the date in a path; None for any other text."""
+    """Returns the date that a text in ISO 8601 states; None for any other text."""
     try:
         return date.fromisoformat(text)
     except ValueError:

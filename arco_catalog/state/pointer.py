@@ -31,8 +31,8 @@ class MetadataFile:
 
 
 def list_logged_files(document: JsonObject) -> list[MetadataFile]:
-    """Returns the earlier metadata files in the field `metadata-log` of a table's metadata, oldest first; none if the
-    metadata has no log. Raises `InternalError` for an entry without a file or time."""
+    """Returns the earlier metadata files in the field `metadata-log` of a table's metadata, in its order, which is
+    oldest first; none if the metadata has no log. Raises `InternalError` for an entry without a file or time."""
     return [
         MetadataFile(text(each, "metadata-file"), integer(each, "timestamp-ms"))
         for each in objects(document, "metadata-log")
@@ -213,8 +213,9 @@ class Pointer:
         return self._moved(move, {"intent": {"transaction": transaction, "state": state}})
 
     def resolved(self, committed: bool) -> "Pointer":
-        """Returns this pointer, at its version, without the intent: with the intent's state if the transaction
-        `committed`, otherwise with the state before. It is not saved, but serves as the base of the next move."""
+        """Returns this pointer, at its version, without the intent: if the transaction `committed`, with the intent's
+        state and without marks of drops, otherwise with the state before. It is not saved, but serves as the base of
+        the next move."""
         document = {key: value for key, value in self.document.items() if key != "intent"}
         if committed:
             document = {**document, **mapping(mapping(self.document, "intent"), "state")}

@@ -109,7 +109,8 @@ class Chunk:
 
     @classmethod
     def parse(cls, body: bytes, key: str) -> "Chunk":
-        """Reads a chunk of a purge's inventory that is stored under `key`. Raises `InternalError`."""
+        """Reads a chunk of a purge's inventory that is stored under `key`, whose end is the chunk's id. Raises
+        `InternalError`."""
         document = parse_record(body, key)
         return cls(
             text(document, "current"),
@@ -161,7 +162,7 @@ async def write_chunk(state: State, task: str, chunk: Chunk) -> None:
 
 def links_to(chunk: Chunk | None) -> tuple[str, ...]:
     """Returns the ids that the chunk written after `chunk` stores in its field `before`: those of `chunk` and of the
-    chunks before it, the last first. Empty for None."""
+    chunks before it, the last first, at most `MAX_LINKS`. Empty for None."""
     return () if chunk is None else (chunk.id, *chunk.before)[:MAX_LINKS]
 
 

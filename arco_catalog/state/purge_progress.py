@@ -103,8 +103,8 @@ class Progress:
         )
 
     def with_missing(self, files: Sequence[str]) -> "Progress":
-        """Returns the purge's progress with these files counted as missing; unchanged if the table was handed over to a
-        delegation service."""
+        """Returns the purge's progress with these files counted as missing, the first of them as examples; unchanged if
+        the table was handed over to a delegation service."""
         if self.handed_over:
             return self
         examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
@@ -116,7 +116,7 @@ class Progress:
         return replace(self, chunk=chunk, chunk_done=done)
 
     def in_phase(self, phase: Phase) -> "Progress":
-        """Returns the progress at the beginning of a phase of the purge."""
+        """Returns the purge's progress at the beginning of a phase: no name of the inventory is done in it yet."""
         return replace(self, phase=phase, chunk="", chunk_done=0)
 
     def without_inventory(self) -> "Progress":
@@ -184,6 +184,6 @@ def _phase_of(checkpoint: JsonObject) -> Phase:
 
 
 def count_in(document: JsonObject, name: str) -> int:
-    """Returns the integer in a field of a document; 0 if there is none."""
+    """Returns the integer in the field `name` of a stored document; 0 if it is missing or has another type."""
     value = document.get(name)
     return value if isinstance(value, int) else 0

@@ -74,7 +74,8 @@ class Reads:
         return cls._found(head, keys, ends, holds)
 
     def on(self, head: RegistryState) -> Steps[Self]:
-        """Returns the digests of what the same lookups find on another HEAD."""
+        """Returns the digests of what the same lookups find on another HEAD; scans end at the keys where they ended
+        before."""
         yield Needs(keys=[*self.keys], scans=[Scan(prefix) for prefix in self.ranges], holds=[*self.holds])
         ends = {prefix: read.last for prefix, read in self.ranges.items()}
         return self._found(head, self.keys, ends, self.holds)
@@ -83,8 +84,8 @@ class Reads:
     def _found(
         cls, head: RegistryState, keys: Iterable[str], ends: Mapping[str, str | None], holds: Iterable[str]
     ) -> Self:
-        """Returns the digests of what was read from the index: keys, ranges of prefixes up to `ends`, and holds on
-        locations."""
+        """Returns the digests of what is on a HEAD: of its fields outside of the index, of the entries of `keys`, of
+        the ranges of prefixes up to `ends` (None for a whole range), and of the holds on locations."""
         index = head.index
         return cls(
             settings=_digest({name: value for name, value in head.document.items() if name not in _HISTORY}),

@@ -206,7 +206,7 @@ def find_principal_role(index: Index, name: str) -> RoleEntry | None:
 
 
 def name_under(index: Index, key: str) -> str | None:
-    """Returns the name in the entry of a key, None if there is no entry."""
+    """Returns the field `name` of the entry of a key in a realm's index, None if there is no entry."""
     entry = index.get(key)
     return None if entry is None else text(entry, "name")
 
@@ -233,5 +233,6 @@ def membership_edits(principal: PrincipalEntry, role: RoleEntry, member: bool = 
 
 
 def names_under(index: Index, prefix: str) -> Mapping[str, str]:
-    """Returns the names in all entries under a prefix, by the ids at the ends of their keys."""
+    """Returns the field `name` of all entries under a prefix of a realm's index, by the ids at the ends of their
+    keys."""
     return {key[len(prefix) :]: text(entry, "name") for key, entry in index.scan(prefix)}

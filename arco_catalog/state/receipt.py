@@ -81,7 +81,8 @@ def base_of(receipt: JsonObject) -> MetadataFile | None:
 
 
 def with_current_names(receipt: JsonObject, stage: Stage) -> JsonObject:
-    """Returns a receipt of any version with the names of fields of the current version."""
+    """Returns a receipt of any version with the names of fields of the current version; one of that version as it is.
+    The field with the version stays."""
     if receipt.get("version") == VERSION:
         return receipt
     details = {name: value for name, value in receipt.items() if name not in ("base", "uuid")}
@@ -100,7 +101,7 @@ def encode(receipt: JsonObject) -> bytes:
 
 
 def _replaced(stage: Stage, base: MetadataFile | None) -> JsonObject:
-    """Returns the fields of a receipt about the replaced metadata file."""
+    """Returns the fields of a receipt of this stage about the replaced metadata file; both are None for a create."""
     return {
         f"{_BASE[stage]}_metadata_location": None if base is None else base.location,
         f"{_BASE[stage]}_metadata_ms": None if base is None else base.ms,

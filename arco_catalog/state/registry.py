@@ -182,8 +182,9 @@ class RegistryState(CommitRecord):
         operations: Sequence[Operation],
         spilled: tuple[Index, Sequence[Segment]] | None = None,
     ) -> "RegistryState":
-        """Returns the next commit of the registry, with `edits` and `operations`, at the time `at_ms` (milliseconds
-        since 1970). `spilled` is the result of `index_after`, or None if the commit does not spill."""
+        """Returns the next commit of the registry, which is not stored, with `edits` and `operations`, at the time
+        `at_ms` (milliseconds since 1970). `spilled` is the result of `index_after`, or None if the commit does not
+        spill."""
         made: list[JsonValue] = [commit, *(operation.id for operation in operations)]
         commits = [made, *sequence(self.document, "recent")]
         cancels = [attempt for operation in operations for attempt in operation.cancels]
@@ -214,7 +215,8 @@ class RegistryState(CommitRecord):
 
     def _add_ancestor(self, document: JsonObject) -> JsonObject | None:
         """Records in the new commit with this document the last commit with a whole object, if its own object can have
-        only edits. Returns then its changes of the index; None if its object must be whole."""
+        only edits. Returns then its changes of the index; None if its object must be whole, which then names no such
+        commit."""
         document.pop("ancestor", None)
         if self.next_is_whole or not self.allows_cancellations:
             return None
@@ -225,7 +227,8 @@ class RegistryState(CommitRecord):
         return changes_of(mapping(self.document, "index"), mapping(document, "index"))
 
     def index_after(self, edits: Edits, spilling: Spilling) -> Steps[tuple[Index, Sequence[Segment]]]:
-        """Returns the index after edits, and the segments that a commit with them must write."""
+        """Returns the index after edits, and the segments that a commit with them must write; none if the edits are
+        empty or fit into HEAD. If it spills, it needs the segments that it rewrites."""
         index = self.index.edited(edits)
         if not edits:
             return index, ()

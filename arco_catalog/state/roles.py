@@ -181,7 +181,8 @@ class GrantEntry:
 
 
 def grant_edits(role: str, grant: GrantEntry) -> Edits:
-    """Returns the index changes that replace a role's grant on a securable; a grant without privileges removes it."""
+    """Returns the index changes that replace a role's grant on a securable, in both of its entries; a grant without
+    privileges removes them."""
     if not grant.privileges:
         return {grant_key(grant.securable, role): None, granted_key(role, grant.securable): None}
     return {

@@ -92,7 +92,7 @@ class Segment:
 
     @cached_property
     def size(self) -> int:
-        """The bytes that the segment's entries take when they are stored."""
+        """The bytes that the segment's entries take when they are stored: the lines, with a separator each."""
         return sum(map(len, self.lines)) + len(self.lines)
 
     def get(self, key: str) -> JsonObject | None:
@@ -196,7 +196,8 @@ class Directory:
         self._firsts = [ref.first for ref in self.refs]
 
     def covering(self, key: str) -> Ref | None:
-        """Returns the item of the only segment of the index that may contain a key, None if there is none."""
+        """Returns the item of the only segment of the index that may contain a key: the last one in the key's range
+        that begins at or before the key. None if there is none."""
         place = bisect_right(self._firsts, key) - 1
         if place < 0 or range_of(self._firsts[place]) != range_of(key):
             return None

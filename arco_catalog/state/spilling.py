@@ -80,7 +80,8 @@ class _Group:
     size: int = 0
 
     def add(self, key: str, line: bytes | None) -> None:
-        """Adds an edit of the registry's index to this group; without a `line` the edit removes the key."""
+        """Adds an edit of the registry's index to this group, and its bytes to the group's size; without a `line` the
+        edit removes the key."""
         self.lines.append((key, line))
         self.size += len(key if line is None else line)
 
@@ -139,13 +140,15 @@ def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spillin
 
 
 def is_pending(entry: JsonObject | None) -> bool:
-    """Whether an entry depends on a transaction, so that it stays embedded."""
+    """Whether an entry of the index has a field `transaction`, so that it stays embedded in HEAD; False for None, a
+    removed one."""
     return entry is not None and "transaction" in entry
 
 
 def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterator[_Group]:
     """Iterates over the edits of each range that exceeds its buffer, without those that depend on a transaction,
-    grouped by the segment to which they belong. A group has at most about the bytes of `PIECES` segments."""
+    grouped by the segment to which they belong. A group has at most about the bytes of `PIECES` segments; further edits
+    are left out. Edits that depend on a transaction do not count towards the buffer."""
     ends: list[str | None] = [*RANGES[1:], None]
     for start, end in zip(RANGES, ends, strict=True):
         everything = index.edited_in(KeyRange(start, end, None))
@@ -182,7 +185,8 @@ def _largest(groups: Iterator[_Group], buffers: Mapping[str, int], limit: int) -
 
 
 def _merged(base: Segment | None, edits: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes]:
-    """Returns the lines of a segment after some edits, by key."""
+    """Returns the lines of a segment (None: an empty one) after some edits, by key, in no order; an edit without a line
+    removes the key."""
     lines = {} if base is None else {decode_line(line)[0]: line for line in base.lines}
     for key, line in edits:
         if line is None:

@@ -87,12 +87,13 @@ class Subscription:
 
     def delivered(self, number: int, token: str | None) -> Self:
         """Returns the subscription after everything up to the record of this number was delivered, set aside or not
-        selected. `token` is that of this record or of an earlier one."""
+        selected, without failures. `token` is that of this record or of an earlier one."""
         return replace(self, cursor=number, token=token, tries=0, failures=0, next_ms=0, problem=None)
 
     def failed(self, problem: str, next_ms: int, *, counts: bool) -> Self:
-        """Returns the subscription after an attempt to deliver the next event failed. The attempt `counts` if the
-        receiver may have failed because of the event."""
+        """Returns the subscription after an attempt to deliver the next event failed for the reason `problem`, with the
+        next one from `next_ms` on. The attempt `counts` as a try of the event if the receiver may have failed because
+        of that."""
         return replace(self, tries=self.tries + counts, failures=self.failures + 1, next_ms=next_ms, problem=problem)
 
 
@@ -157,8 +158,9 @@ async def list_subscriptions(state: State) -> list[str]:
 
 
 async def dead_letters(state: State, subscription: str) -> AsyncGenerator[tuple[str, DeadLetter], None]:
-    """Yields the dead letters of the subscription with this id, each with its key. Raises `StoreError`, and
-    `InternalError` for a corrupt one."""
+    """Yields the dead letters of the subscription with this id, each with its key, in the order of keys within a page
+    of the listing. One that is deleted meanwhile is left out. Raises `StoreError`, and `InternalError` for a corrupt
+    one."""
     async with aclosing(list_pages(state, state.paths.dead_letters(subscription))) as pages:
         async for page in pages:
             for listed in sorted(page.entries, key=lambda each: each.key):

@@ -266,8 +266,8 @@ class Task:
         return Task(self._successor(record, status, at_ms, changes))
 
     def _successor(self, record: str, status: Status, at_ms: int, changes: JsonObject) -> JsonObject:
-        """Returns the document of the next version, without a check of the transition. The time of the last change of
-        status is `at_ms` only if the status changes."""
+        """Returns the document of the task's next version, without a check of the transition. The time of the last
+        change of status is `at_ms` only if the status changes."""
         since: JsonObject = {} if status is self.status else {"last_status_change_ts": at_ms}
         return {
             **self.document,
@@ -280,7 +280,8 @@ class Task:
 
 
 def may_follow(before: Task, after: Task) -> bool:
-    """Whether the status of the version `after` of a task is allowed after that of the version `before`."""
+    """Whether the status of the version `after` of a task is allowed after that of the version `before`: the same one,
+    one of `TRANSITIONS`, or a failed task's that an operator submits again."""
     change = before.status, after.status
     return before.status is after.status or after.status in TRANSITIONS[before.status] or change == RESUBMITTED
 
@@ -308,6 +309,7 @@ def name_in_log(task: Task) -> str:
 
 
 def correlation_id(payload: JsonObject) -> str | None:
-    """Returns the id by which the submitter of a task finds it in logs; None if its payload has none."""
+    """Returns the id by which the submitter of a task finds it in logs: the payload's `correlation_id`, or else
+    Polaris's; None if it has neither."""
     common = mapping(payload, "common_payload")
     return optional_text(common, "correlation_id") or optional_text(common, "polaris_correlation_id")

@@ -58,9 +58,9 @@ class Hint:
         return has_passed(self.now_ms - self.written_ms, LOST_HINT_MS)
 
     def is_of_the_past(self, ended: Task) -> bool:
-        """Whether the hint belongs to a version up to the `ended` one of its task, so that it is no longer needed.
-        Otherwise it may announce one to come, because a failed task is submitted again by writing its hint first
-        (docs/design/tasks.md#rule-2)."""
+        """Whether the hint is no longer needed, since it belongs to a version up to the `ended` one of its task: that
+        succeeded, the hint is not for a later time, or it is old. Otherwise it may announce a version to come, because
+        a failed task is submitted again by writing its hint first (docs/design/tasks.md#rule-2)."""
         return ended.status is Status.SUCCESS or self.not_before_ms <= ended.next_run_ms or self.is_old
 
 
@@ -148,8 +148,8 @@ async def due_hints(state: State, after: Cursor | Hint | None = None) -> DueHint
 
 
 async def _oldest_due(state: State, after: Hint | None) -> DueHints:
-    """Lists all hints, and returns the page of the `AT_A_TIME` oldest due ones after `after`, None for the first
-    page."""
+    """Lists all hints, and returns the page of the `AT_A_TIME` oldest due ones after `after`, None for the first page,
+    with the number of hints that are not due."""
     due: list[Hint] = []
     scheduled = 0
     async with aclosing(all_hints(state)) as hints:
@@ -172,7 +172,7 @@ async def all_hints(state: State) -> AsyncGenerator[Hint, None]:
 
 
 def _hints(state: State, page: Page) -> list[Hint]:
-    """Returns the hints in a page of the store's listing."""
+    """Returns the hints in a page of the store's listing; objects with other keys are left out."""
     named = [(listed, state.paths.read_open_task(listed.key)) for listed in page.entries]
     return [Hint(listed.key, *hint, listed.written_ms, page.now_ms) for listed, hint in named if hint is not None]
 

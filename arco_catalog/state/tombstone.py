@@ -114,8 +114,9 @@ class Tombstone:
         return {**self._with(state=PURGING, task_version=fence, begun_version=fence), **held}
 
     def fenced(self, fence: int) -> Edits:
-        """Returns the index changes by which another lease of the task continues the purge. `fence` is the number of
-        the task's version with which that lease began."""
+        """Returns the index changes by which another lease of the task continues the purge: the tombstone keeps
+        `fence`, the number of the task's version with which that lease began, so that earlier leases change nothing
+        more."""
         return self._with(task_version=fence)
 
     def returned(self, fence: int) -> Edits:
@@ -127,7 +128,7 @@ class Tombstone:
 
     def without_purge(self) -> Edits:
         """Returns the index changes that turn the tombstone of a purge which has deleted no file into that of a drop
-        without a purge."""
+        without a purge: it gives up the task, the entry of the task goes, and so do holds of a purge that has begun."""
         assert self.task is not None
         returned: Edits = self.returned(self.fence) if self.state == PURGING else {}
         purge = ("task", "purge_after", "task_version")
@@ -146,8 +147,8 @@ class Tombstone:
         return claim is not None and claim.get("shared") is True
 
     def released(self, at_ms: int) -> Edits:
-        """Returns the index changes by which a purge ends: the tombstone stays, in the state `purged`, and the table
-        gives up its locations, claims and loans."""
+        """Returns the index changes by which a purge ends: the tombstone stays, in the state `purged`, the table gives
+        up its locations, claims and loans, and the entry that leads from the task to the tombstone goes."""
         assert self.task is not None
         return {
             **self._with(state=PURGED, purged_ms=at_ms),
@@ -158,5 +159,5 @@ class Tombstone:
         }
 
     def _with(self, **changes: str | int) -> dict[str, JsonObject | None]:
-        """Returns the edit that changes some fields of the tombstone."""
+        """Returns the edit of the index that changes some fields of the tombstone."""
         return {self.key: {**self.json, **changes}}

@@ -49,7 +49,7 @@ class Decision:
 
     @classmethod
     def parse(cls, found: Found, where: str) -> Self:
-        """Reads a stored transaction. Raises `InternalError`."""
+        """Reads a stored transaction, with its age by the store's clock at the read. Raises `InternalError`."""
         document = parse_record(found.body, where)
         return cls(document, found.version, found.now_ms - found.written_ms)
 

@@ -56,7 +56,8 @@ class Writers:
         return Writers({**self.last, highest: commit})
 
     def older_than(self, version: int) -> LastCommit | None:
-        """Returns the last commit by a program that cannot read this version of a registry, None if there was none."""
+        """Returns the last commit, by time, by a program that cannot read this version of a registry, None if there was
+        none."""
         older = (commit for highest, commit in self.last.items() if highest < version)
         return max(older, key=lambda commit: commit.at_ms, default=None)
 

@@ -115,7 +115,8 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig | None:
 
 
 def _connection(text: str) -> _Connection:
-    """Returns the parts of a connection string. Raises `ValueError` without quoting it, since it holds a key."""
+    """Returns the parts of an Azure connection string, without values for blank text, and those of the emulator with
+    `UseDevelopmentStorage=true`. Raises `ValueError` without quoting the text, since it holds a key."""
     if not text.strip():
         return _Connection()
     pairs = [part.partition("=") for part in text.strip().split(";") if part]

@@ -65,8 +65,9 @@ class EntraTokens:
         return await self.current()
 
     async def _renewed(self) -> BearerToken:
-        """Returns a new token of Entra ID, or the old one if there is none to get while the old one is valid. Raises as
-        `_ask` does otherwise."""
+        """Returns a new token of Entra ID, or the old one if there is none to get while the old one is valid. Otherwise
+        raises `StoreDenied` if there is no identity, and `StoreUnavailable` if Entra ID does not respond. Does not keep
+        the token."""
         try:
             return await asyncio.to_thread(self._ask)
         except (StoreDenied, StoreUnavailable):
@@ -79,7 +80,7 @@ class EntraTokens:
         return held.expires_ms - self._now_ms()
 
     def _ask(self) -> BearerToken:
-        """Returns the token that azure-identity gives, which may be the old one. Blocks. Raises `StoreError` without
+        """Returns the token that azure-identity gives, which may be the old one. Blocks. Raises `StoreDenied` without
         the library or an identity, and `StoreUnavailable` if Entra ID does not respond."""
         try:
             from azure.core.exceptions import AzureError, ClientAuthenticationError

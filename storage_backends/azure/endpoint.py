@@ -38,7 +38,7 @@ class ContainerEndpoint(Endpoint):
     account: str
 
     def path_to(self, key: str) -> str:
-        """Returns the path of an object in URLs, or of the container itself if the key is empty."""
+        """Returns the encoded path of an object in URLs, or of the container itself if the key is empty."""
         return f"{self.path}/{path_of(key)}" if key else self.path
 
 

@@ -28,7 +28,7 @@ def _is_directory(blob: "Element") -> bool:
 
 
 def _entry(blob: "Element") -> Listed:
-    """Returns the object in a blob of a listing. Raises ValueError if a part is missing."""
+    """Returns the object in a blob of a listing. Raises ValueError if a part is missing or malformed."""
     name = blob.find("Name")
     if name is None or not name.text:
         raise ValueError("a blob of the listing has no Name")

@@ -49,7 +49,7 @@ class MessageQueue:
     async def put(self, body: bytes) -> None:
         """Puts a message into the queue, in base64, as Azure's libraries and Functions read it by default. Raises
         `StoreDenied` without credentials or if the message is refused, and `StoreUnavailable` if the service is too
-        busy or the outcome is unknown."""
+        busy or the outcome is unknown: the message may then be in the queue."""
         content = b"<QueueMessage><MessageText>%s</MessageText></QueueMessage>" % b64encode(body)
         path = self._endpoint.path_to("messages")
         headers = {

@@ -58,7 +58,8 @@ class AzureTransport:
         return request_head(part.method, _target(part, path, authorized), {**authorized.headers, **_NO_BODY}, 0)
 
     async def _exchange(self, request: Request, path: str, authorized: Authorization) -> Response:
-        """Sends a request with its authorization, and returns the response."""
+        """Sends a request once with its authorization, and returns the response, whatever its status. Raises as `send`
+        does."""
         target = _target(request, path, authorized)
         headers = {"host": self._endpoint.authority, **authorized.headers}
         return await exchange(self._pool, request.method, target, headers, request.body)
@@ -75,8 +76,8 @@ def _target(request: Request, path: str, authorized: Authorization) -> str:
 
 
 async def open_transport(container: str, config: AzureConfig) -> Transport:
-    """Returns the transport of a configuration, without connecting. Raises `StoreError` for a configuration that can't
-    be followed."""
+    """Returns the transport that was configured: connections of our own, of which none is made yet, or the SDK. Raises
+    `StoreError` for a configuration that can't be followed."""
     endpoint = endpoint_of(container, config)
     if config.client is ClientKind.SDK:
         from storage_backends.azure.sdk import open_sdk  # the SDK takes half a second to import

@@ -41,15 +41,16 @@ async def request_ids(examination: Examination) -> Finding:
 
 
 async def throttling(examination: Examination) -> Finding:
-    """Counts the responses of all checks before this one with the status 429 or 503, by which a store requests to slow
-    down. Always passes."""
+    """Counts the responses of all calls of the examination so far with the status 429 or 503, by which a store requests
+    to slow down. Always passes."""
     answers = examination.answers or ()
     slow = sum(answer.status in THROTTLED for answer in answers)
     return ok("counted", f"{slow} of {len(answers):,} answers")
 
 
 async def write_latency(examination: Examination) -> Finding:
-    """Measures how long `TIMED` writes take, one after the other: the median and the maximum."""
+    """Measures how long `TIMED` writes of 1,000 bytes take, one after the other: the median and the maximum. Raises
+    `Fault` if one is not applied."""
 
     async def write(number: int) -> None:
         await examination.write(examination.key(f"put/{number}"), b"x" * 1_000, ABSENT)
@@ -58,7 +59,8 @@ async def write_latency(examination: Examination) -> Finding:
 
 
 async def read_latency(examination: Examination) -> Finding:
-    """Measures how long `TIMED` reads of one object take, one after the other: the median and the maximum."""
+    """Measures how long `TIMED` reads of one object of 1,000 bytes, which it writes first, take one after the other:
+    the median and the maximum. Raises `Fault` if the write is not applied."""
     key = examination.key("get")
     await examination.write(key, b"x" * 1_000, ANY)
 

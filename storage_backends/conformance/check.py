@@ -107,8 +107,8 @@ def applied(outcome: Outcome, what: str) -> Version:
 
 
 def refused(outcome: Outcome, what: str) -> None:
-    """Raises `Fault` unless the write was refused because its condition did not hold; `what` names the write in the
-    message."""
+    """Raises `Fault` unless the write was refused because its condition did not hold, also for an unknown outcome;
+    `what` names the write in the message."""
     if not isinstance(outcome, PreconditionFailed):
         raise Fault(f"{what} was not refused: {_describe(outcome)}")
 

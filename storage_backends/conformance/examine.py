@@ -72,8 +72,8 @@ def _skipped(check: Check, findings: dict[str, Finding], examination: Examinatio
 
 
 async def _run(check: Check, examination: Examination, ends: float) -> Finding:
-    """Makes one check, for 60 seconds at most and no longer than until `ends`, a time of the event loop. Returns the
-    finding, also for a check that failed or did not end."""
+    """Makes one check, for 60 seconds at most and no longer than until `ends`, a time of the event loop; after that it
+    is skipped. Returns the finding, also for a check that failed or did not end."""
     now = asyncio.get_running_loop().time()
     if now >= ends:
         return Finding(Grade.SKIPPED, "skipped: all checks together may take 5 minutes")

@@ -87,7 +87,8 @@ class GoogleTokens:
         return ExpiringToken(held.token(), held.expires_ms())
 
     async def _fresh(self) -> "GoogleCredentials":
-        """Returns the credentials with a token that has not expired, after loading or renewing them if needed."""
+        """Returns the credentials with a token that has not expired, after loading or renewing them if needed. Raises
+        `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
         held = self._credentials
         if held is not None and held.is_fresh():
             return held

@@ -47,7 +47,7 @@ class GoogleCredentials:
         return bool(self.current.token) and self.current.token_state is TokenState.FRESH
 
     def token(self) -> str:
-        """Returns the access token that the last renewal brought."""
+        """Returns the present access token: that of the last renewal, or a configured one."""
         return str(self.current.token)
 
     def expires_ms(self) -> int | None:
@@ -106,8 +106,8 @@ def _loaded(config: GcsConfig, scopes: Sequence[str]) -> Credentials:
 
 
 def _from_json(text: str, scopes: Sequence[str]) -> Credentials:
-    """Returns the credentials in the JSON text of a credentials file. Raises `ValueError` or google-auth's error for a
-    text without any."""
+    """Returns the credentials in the JSON text of a credentials file, for these scopes; those of a user have the scopes
+    of the login. Raises `ValueError` or google-auth's error for a text without any."""
     info: dict[str, Any] = json.loads(text)
     match info:
         case {"type": "service_account"}:

@@ -83,7 +83,8 @@ class SdkTransport:
         return response
 
     def _sent(self, request: Request) -> requests.Response:
-        """Sends a request once, and returns the response, of which the body is not read yet."""
+        """Sends a request once, without following a redirect, and returns the response, of which the body is not read
+        yet."""
         headers, body = {**request.headers, **ALWAYS_SENT}, request.body
         if request.parts:
             headers["content-type"] = CONTENT_TYPE
@@ -102,7 +103,7 @@ class SdkTransport:
 
     def _has_renewed(self, refused: requests.PreparedRequest) -> bool:
         """Renews the token if it is still the one in a request that the store refused. Returns whether there is another
-        token now."""
+        token now; False for a request without a token. Raises `StoreError` if the renewal fails."""
         token = str(refused.headers.get("authorization", "")).removeprefix("Bearer ")
         with self._renewing:
             if token and self._credentials.token() == token:  # no other thread was faster
@@ -152,7 +153,8 @@ def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
 
 
 def _was_never_sent(error: Exception) -> bool:
-    """Whether an exchange failed before the first byte of the request was sent, since there was no connection."""
+    """Whether an exchange failed before the first byte of the request was sent: there was no connection, or the request
+    was not valid."""
     if isinstance(error, NEVER_SENT):
         return True
     cause = error.args[0] if error.args else None

@@ -61,7 +61,8 @@ class GcsStore(BucketStore):
         return Request("GET", key, query={**_MEDIA, **held})
 
     def _writing(self, key: str, body: bytes, when: When) -> Request:
-        """Returns the request that writes an object to GCS under a condition, and sends nothing."""
+        """Returns the request that writes an object to GCS if the condition holds, and whose response has the new
+        generation; sends nothing."""
         return Request("POST", key, _UPLOAD, {**_condition(when), "fields": "generation"}, body)
 
     def _deletion(self, key: str, when: Matches | Anything) -> Request:
@@ -92,8 +93,8 @@ class GcsStore(BucketStore):
             )
 
     async def _past_end(self, key: str) -> Found | Missing:
-        """Returns the object at a key with its generation and an empty body, for a range past its end; `Missing` if
-        there is no object."""
+        """Reads the object at a key without its bytes, for a range past its end, and returns it with its generation and
+        an empty body; `Missing` if there is no object. Raises `StoreError` for a response without a generation."""
         answer = await self._client.read(Request("GET", self._key(key), query={"fields": OBJECT_FIELDS}))
         if answer.status == HTTPStatus.NOT_FOUND:
             return Missing(answer.now_ms)

@@ -33,8 +33,8 @@ class NotInMemory(Exception):
 
 
 def store_error(key: str, error: OSError) -> StoreError:
-    """Returns the store's error for a failure of the operating system in a call for `key`, by its cause: a lack of
-    rights, a path that can't be that of a file, or one that may pass."""
+    """Returns the store's error for a failure of the operating system in a call for `key`: `StoreDenied` for a lack of
+    rights, `InvalidKey` for a path that can't be that of a file, else `StoreUnavailable`, since it may pass."""
     reason = f"a call of the local store for {key!r} failed: {error.strerror}"
     if error.errno == errno.ENOTDIR and error.filename is not None:
         reason = f"{reason} (a file is in the place of a folder of the path {error.filename})"
@@ -219,8 +219,9 @@ def read_from_disk(descriptor: int, size: int, start: int = 0) -> bytes:
 
 
 def write_durably(path: str, body: bytes) -> int:
-    """Creates a file with these bytes, fsyncs it and returns its open descriptor. Raises `FileExistsError` if a file
-    exists at the path, and other errors of `OSError`."""
+    """Creates a file with these bytes, fsyncs it and returns its open descriptor, for the caller to close. Raises
+    `FileExistsError` if a file exists at the path, and other errors of `OSError`, after which a part of the file may be
+    there."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         rest = memoryview(body)

@@ -33,7 +33,8 @@ class PausedWalks:
 
     def keep(self, prefix: str, after: str, walk: Walk) -> None:
         """Keeps the walk of a listing of `prefix` that is paused after the key `after`, so that the next page continues
-        it. If there are more than `PAUSED_WALKS` walks, closes those that were paused first."""
+        it, in place of one for the same page, which it closes. If there are more than `PAUSED_WALKS` walks, it closes
+        those that were kept first."""
         gone = []
         with self._lock:
             if replaced := self._walks.pop((prefix, after), None):

@@ -29,8 +29,8 @@ def _open_how(flags: int) -> object:
 
 def open_nofollow(folder: int, path: str, flags: int) -> int | None:
     """Returns a descriptor of `path` below an open folder, or None if it can't be opened: because a link is on the way,
-    or the kernel is not Linux 5.6 or later. The caller then opens segment by segment and finds out which. Raises
-    `FileNotFoundError` if it does not exist."""
+    for any other error, or because the kernel is not Linux 5.6 or later. The caller then opens segment by segment and
+    finds out which. Raises `FileNotFoundError` if it does not exist."""
     if sys.platform != "linux":
         return None
     descriptor: int = _syscall(_OPENAT2, folder, os.fsencode(path), _open_how(flags), _HOW_BYTES)

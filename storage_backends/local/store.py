@@ -227,8 +227,8 @@ class LocalStore:
         self._prepared = True
 
     def _get(self, key: str, if_changed_from: Version | None, *, at_once: bool) -> Found | Unchanged | Missing:
-        """Reads an object, unless it still has the version `if_changed_from`. With `at_once`, raises `NotInMemory`
-        instead of waiting for a disk."""
+        """Reads an object: `Unchanged` if it still has the version `if_changed_from`, `Missing` if there is none. With
+        `at_once`, raises `NotInMemory` instead of waiting for a disk."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -241,8 +241,8 @@ class LocalStore:
             os.close(descriptor)
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
-        """Reads a part of an object's file, from `start` on. With `at_once`, raises `NotInMemory` instead of waiting
-        for a disk."""
+        """Reads at most `length` bytes of an object's file, from `start` on; `Missing` if there is no object. With
+        `at_once`, raises `NotInMemory` instead of waiting for a disk."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -253,8 +253,9 @@ class LocalStore:
             os.close(descriptor)
 
     def _open(self, key: str) -> tuple[int, os.stat_result] | None:
-        """Opens the file of an object. Returns its descriptor, which the caller closes, and its status; None if there
-        is no such object. Raises `OSError` for any other failure."""
+        """Opens the file of an object, after an fsync of its folder if the last one failed. Returns its descriptor,
+        which the caller closes, and its status; None if there is no such object, or the root does not exist yet. Raises
+        `OSError` for any other failure."""
         if not self._root_seen:
             return None
         *folders, name = key.split("/")
@@ -302,8 +303,8 @@ class LocalStore:
         )
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds, and returns the outcome. Raises `ParentRemoved` if a deletion
-        removes the directory meanwhile."""
+        """Writes an object if the condition `when` holds, and returns the outcome: `Unknown` if it is visible but the
+        fsync of its folder failed. Raises `ParentRemoved` if a deletion removes the directory meanwhile."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
@@ -317,9 +318,9 @@ class LocalStore:
                 return (self._fsync_folder(folder, folders) if isinstance(outcome, Applied) else None) or outcome
 
     def _give_name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
-        """Gives a temporary file the name of an object, if the condition `when` holds, and returns the outcome. Raises
-        `InvalidKey` if a folder or a link has that name, and `ParentRemoved` if the object's folder was removed
-        meanwhile."""
+        """Gives a temporary file the name of an object, with a later time than any before, if the condition `when`
+        holds, and returns the outcome: `Unknown` after an I/O error. Raises `InvalidKey` if a folder or a link has that
+        name, and `ParentRemoved` if the object's folder was removed meanwhile."""
         name = key.rpartition("/")[2]
         current = status_of(folder, name)
         if not holds(when, _version(current)):
@@ -353,8 +354,8 @@ class LocalStore:
         return outcome
 
     def _delete_file(self, key: str, when: Matches | Anything) -> Outcome:
-        """Deletes the file of an object if the condition `when` holds, and returns the outcome. Leaves the directory,
-        also if it becomes empty."""
+        """Deletes the file of an object if the condition `when` holds, and returns the outcome: `Applied` without a
+        version if there is none. Leaves the directory, also if it becomes empty."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders) as folder, self._exclusive_lock(key) as lock:
@@ -371,8 +372,9 @@ class LocalStore:
             return self._fsync_folder(folder, folders) or Applied(version_of(current), self._now_ms())
 
     def _delete_many(self, keys: Sequence[str], cancelled: Event) -> Deleted:
-        """Deletes objects folder by folder; each folder is fsynced once, and removed if it is empty then. Returns those
-        that may still exist. Stops if `cancelled` is set."""
+        """Deletes objects folder by folder; each folder is fsynced once, and removed with empty ones around it if it is
+        empty then. Returns the keys of objects that may still exist, with the reasons: all keys of a folder whose fsync
+        failed. Deletes no further object once `cancelled` is set."""
         left: dict[str, Unknown | StoreError] = {}
         by_folder: dict[str, list[str]] = {}
         for key in keys:
@@ -421,8 +423,8 @@ class LocalStore:
         return left
 
     def _list(self, prefix: str, after: str) -> Page:
-        """Returns a page of the objects whose keys start with `prefix` and come after `after`, and keeps the paused
-        walk for the next page."""
+        """Returns a page of the objects whose keys start with `prefix` and come after `after`, empty for the start, and
+        keeps the paused walk for the next page. The page is empty if the root does not exist."""
         if not self._root_seen:
             return Page((), None, self._now_ms(), in_order=True)
         walk = self._walks.take(prefix, after) or self._walk(prefix, after)

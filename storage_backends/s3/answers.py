@@ -79,8 +79,9 @@ class S3Dialect:
 
 
 def failure_of_key(code: str, message: str) -> StoreError | None:
-    """Returns the failure for the error code of one key in the response to a deletion of many, by the rules of
-    `S3Dialect.failure_of`; None for a key without an object, which counts as deleted."""
+    """Returns the failure for the error code of one key in the response to a deletion of many: `StoreUnavailable` if
+    the deletion may be retried, `Ambiguous` if it may have been made, `StoreDenied` if it is not allowed, else
+    `StoreError`. None for a key without an object, which counts as deleted."""
     reason = f"the store did not confirm the deletion of an object: {code}: {message}"
     if code == "NoSuchKey":
         return None

@@ -57,7 +57,8 @@ class ContainerCredentials:
         return self._held.keys
 
     async def _renewed(self) -> _ExpiringKeys:
-        """Returns new access keys from the container's endpoint, or the old ones if that fails while they are valid."""
+        """Returns new access keys from the container's endpoint, or the old ones if that fails while they are valid;
+        otherwise raises the `StoreError`. Does not keep the keys."""
         try:
             return _read(await self._ask())
         except StoreError:
@@ -70,8 +71,9 @@ class ContainerCredentials:
         return held.until_ms - self._now_ms()
 
     async def _ask(self) -> Response:
-        """Requests access keys from the container's endpoint, and returns the response, whatever the status. Raises
-        `StoreUnavailable` if there is none."""
+        """Requests access keys from the container's endpoint over a connection of its own, and returns the response,
+        whatever the status. Raises `StoreUnavailable` if there is none, and `StoreDenied` for an address that is not
+        allowed, or a token file that can't be read."""
         parts, port = address_of(self._config.url)
         headers = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog"}
         if token := await self._token():

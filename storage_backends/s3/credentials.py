@@ -88,7 +88,7 @@ class BotocoreCredentials:
         return refresh_needed is not None and bool(refresh_needed())
 
     def _ask(self) -> Credentials:
-        """Returns the keys that botocore's chain has, renewed if they expire soon. Blocks. Raises `StoreError` without
+        """Returns the keys that botocore's chain has, renewed if they expire soon. Blocks. Raises `StoreDenied` without
         botocore or credentials, and `StoreUnavailable` if a provider of credentials does not respond."""
         try:
             from botocore.exceptions import (  # type: ignore[import-untyped]

@@ -100,7 +100,8 @@ class SdkTransport:
         await self._stack.aclose()
 
     def _parameters(self, request: Request) -> dict[str, Any]:
-        """Returns a request as the arguments of a method of the SDK's client."""
+        """Returns a request as the arguments of a method of the SDK's client. Headers and query parameters that the SDK
+        has no argument for, or sets itself, are left out."""
         given = {**request.headers, **request.query}
         parameters: dict[str, Any] = {_PARAMETERS[name]: value for name, value in given.items() if name in _PARAMETERS}
         if "max-keys" in given:
@@ -118,7 +119,8 @@ class SdkTransport:
 
     async def _carry(self, request: Any, event_name: str, **_context: object) -> None:
         """Sends a request that the SDK has signed, and raises `_UnreadAnswer` with the response, which ends the SDK's
-        call. Does nothing for the request by which the SDK opens a session: the SDK sends that one."""
+        call; raises a `StoreError` if there is no complete response. Does nothing for the request by which the SDK
+        opens a session: the SDK sends that one."""
         if event_name.endswith(".CreateSession"):
             return  # the SDK's own, for a directory bucket
         request.headers.pop("Expect", None)  # not signed; the wire sends none, and not all servers answer one

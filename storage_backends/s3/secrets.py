@@ -56,7 +56,7 @@ def secret_in(response: Response, service: str) -> bytes:
 
 
 def _no_secret(service: str) -> StoreDenied:
-    """Returns the error for a response without a secret."""
+    """Returns, for the caller to raise, the error for a response of an AWS service without a secret."""
     return StoreDenied(
         f"the answer of {service} holds no secret: check that {_SERVICES[service].endpoint_variable} or "
         "AWS_ENDPOINT_URL, if set, names that service"

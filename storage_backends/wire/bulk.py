@@ -29,7 +29,9 @@ class Batches:
     delete: Callable[[str], Awaitable[Outcome]]
 
     async def run(self, keys: Sequence[str]) -> Deleted:
-        """Deletes the objects with these keys, one batch after the other, and returns those that may still exist."""
+        """Deletes the objects with these keys, one batch after the other. Returns the keys of objects that may still
+        exist, with the reasons, and the store's time of the last response that has one. A batch that failed does not
+        stop the next."""
         left: dict[str, Unknown | StoreError] = {}
         now_ms: int | None = None
         for start in range(0, len(keys), self.size):
@@ -39,8 +41,9 @@ class Batches:
         return Deleted(left, now_ms)
 
     async def _batch(self, keys: Sequence[str]) -> Deleted:
-        """Deletes a batch of objects with one request, and resends the keys for which the store was too busy;
-        deletes each by itself if the store takes no such request. Returns those that may still exist."""
+        """Deletes a batch of objects with one request, and resends the keys for which the store was too busy, after
+        pauses; deletes each by itself if the store takes no such request. Returns the keys of objects that may still
+        exist, with the reasons; a failure of the request is the reason for all that it has, and is not raised."""
         left: dict[str, Unknown | StoreError] = {}
         now_ms: int | None = None
         for pause_s in self.client.pauses():

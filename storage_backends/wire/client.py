@@ -130,7 +130,8 @@ class Client:
 
     async def _attempt(self, request: Request, pause: float) -> Answer:
         """Sends a request after a `pause` in seconds, and a second time if the store refused the time in the first.
-        Returns the answer. Raises a failure as the dialect classifies it."""
+        Opens the transport if there is none. Returns the answer, with the store's time, or this machine's if the
+        response has no date. Raises a failure as the dialect classifies it, and as `Transport.send` does."""
         if pause:
             await self.pause(pause)
         loop = asyncio.get_running_loop()
@@ -144,8 +145,9 @@ class Client:
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
 
     async def _send_by_store_clock(self, transport: Transport, request: Request, response: Response) -> Response:
-        """Sends a request again by the store's clock if this `response` refused the time in it, and returns the answer.
-        Raises any other failure as the dialect classifies it."""
+        """Given the `response` with which the store did not accept a request: if that refused the time in it, sends the
+        request again by the store's clock, which later requests then use too, and returns the answer. Raises any other
+        failure as the dialect classifies it, with the pause that the store requests."""
         if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
             self._clock_skew_ms = store_ms - system_now_ms()
             # Safe: a refused request was not applied.

@@ -114,7 +114,8 @@ class ResponseReader:
         return self.whole
 
     def _check_size(self, received: int) -> None:
-        """Raises `AnswerTooLarge` for too long headers or too long a body."""
+        """Raises `AnswerTooLarge` for too long headers, or too long a body, as read or as the headers announce it;
+        `received` are the bytes that came last."""
         if not self._headers_complete:
             self._unparsed_head_bytes += received
             if self._unparsed_head_bytes > MAX_HEAD_BYTES:
@@ -283,7 +284,8 @@ class Connection(asyncio.Protocol):
             self._alarm_s, self._alarm = due_s, loop.call_at(due_s, self._on_alarm, loop)
 
     def _on_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Fails the exchange under way, if there is one, if a time limit has passed."""
+        """Fails the exchange under way, if there is one, if a time limit has passed: the one of the exchange, or that
+        for silence. Otherwise sets the next alarm."""
         now_s = max(loop.time(), self._alarm_s)  # uvloop rounds times to milliseconds, and may call early
         self._alarm_s, self._alarm = math.inf, None
         if self._answer is None or self._answer.done():

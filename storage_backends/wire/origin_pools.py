@@ -39,8 +39,8 @@ class OriginPools:
                 await pool.close()
 
     async def _pool(self, origin: str) -> Pool:
-        """Returns the pool of connections to an origin, and closes the one that was unused longest if there are too
-        many."""
+        """Returns the pool of connections to an origin, which it makes if there is none, and closes the one that was
+        unused longest if there are too many. On another event loop than before it first forgets all pools."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._pools = loop, OrderedDict()

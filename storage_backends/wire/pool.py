@@ -90,8 +90,8 @@ class Pool:
         await asyncio.sleep(0)  # an aborted transport lets go of its socket in the next round
 
     def _take_idle(self) -> _PooledConnection | None:
-        """Returns the idle connection that was used last and may be used once more; None if there is none. Closes all
-        that are too old or broken."""
+        """Takes the idle connection that was used last and may be used once more out of the pool, and returns it; None
+        if there is none. Closes those that it meets before that and are too old or broken."""
         now = self._now_ms()
         while self._idle:
             kept = self._idle.pop()

@@ -10,8 +10,8 @@ if TYPE_CHECKING:  # imported by the SDKs that use it
 
 
 async def read_body(response: "ClientResponse", max_bytes: int) -> bytes:
-    """Returns the body of a response, and releases its connection. Raises `OversizedAnswer` as soon as more than
-    `max_bytes` were read."""
+    """Returns the body of a response, and releases its connection, also after an error. Raises `OversizedAnswer` as
+    soon as more than `max_bytes` were read."""
     parts: list[bytes] = []
     size = 0
     try:

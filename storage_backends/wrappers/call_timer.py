@@ -86,8 +86,9 @@ class _LoopTimer:
         self.ends, self._handle = ends, self._loop.call_at(ends, self._end_late_calls)
 
     def _end_late_calls(self) -> None:
-        """Ends the calls whose time is over, and sets the timer for the earliest of the others. The task of a call that
-        was sent in this turn of the event loop may not have begun, and would end with the cancellation unseen."""
+        """Ends, in the next turn of the event loop, the calls whose time is over, and sets the timer for the earliest
+        of the others. The task of a call that was sent in this turn may not have begun, and would end with the
+        cancellation unseen."""
         self.ends, self._handle, now = math.inf, None, self._loop.time()
         late = [call for call in self.calls if call.ends <= now]
         if late:
@@ -96,7 +97,8 @@ class _LoopTimer:
             self.set(min(left))
 
     def _end(self, late: Sequence[_Call]) -> None:
-        """Cancels each of these calls that still waits."""
+        """Cancels the tasks of these calls, except of calls that have ended meanwhile or were cancelled by the timer
+        before."""
         for call in late:
             if call in self.calls and not call.is_over:
                 call.is_over = True
