@@ -172,8 +172,8 @@ def _without_fields(attributes: Mapping[str, object], names: Collection[str]) ->
 
 
 def _stand_in(name: str) -> Callable[..., object]:
-    """Returns the method that stands in for the one with this name: it completes the class of an instance that skipped
-    the constructor."""
+    """Returns the function that stands in for the method with this name in a lazy dataclass: it completes the class,
+    and then calls the method that the class has by then."""
 
     def complete_and_call(self: object, *args: object) -> object:
         fields(self)  # type: ignore[arg-type]

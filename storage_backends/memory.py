@@ -69,9 +69,9 @@ class MemoryStore:
         return Found(current.body, current.version, current.written_ms, self._now_ms())
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
-        version of the object; `Missing` if there is none. Raises ValueError for a negative start or a length under 1.
-        """
+        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object and none
+        behind it, with the version of the object; `Missing` if there is none. Raises ValueError for a negative start or
+        a length under 1."""
         check_range(start, length)
         found = await self.get(key)
         if not isinstance(found, Found):

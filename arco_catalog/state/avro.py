@@ -172,16 +172,17 @@ class _Buffer:
         self._bytes, self._place = self._bytes[self._place :] + data, 0
 
     def mark(self) -> int:
-        """Returns the present position in the bytes, to which `go_back` can return."""
+        """Returns the present position in the bytes of the Avro file, to which `go_back` can return."""
         return self._place
 
     def go_back(self, mark: int) -> None:
-        """Sets the position back to that of a call of `mark`: bytes that were taken since then are taken again. No
-        bytes may have been added since."""
+        """Sets the position in the bytes of the Avro file back to that of a call of `mark`: bytes that were taken since
+        then are taken again. No bytes may have been added since."""
         self._place = mark
 
     def take(self, size: int) -> bytes:
-        """Takes the next `size` bytes of the buffer. Raises `_NeedsBytes` if it has fewer."""
+        """Returns the next `size` bytes of the Avro file in the buffer, and moves the position behind them. Raises
+        `_NeedsBytes`, without a move, if the buffer has fewer."""
         if size > len(self):
             raise _NeedsBytes(size - len(self))
         taken = self._bytes[self._place : self._place + size]
@@ -381,9 +382,9 @@ class _Records(Generic[T]):
         self._window, self._place = self._block[self._start : self._start + 2 * self._limits.record_bytes], 0
 
     def decode(self, max_records: int, max_bytes: int) -> tuple[int, Sequence[T]]:
-        """Decodes the next records of the present block: at most `max_records`, and none that starts after the next
-        `max_bytes` bytes. Returns their number, 0 at the end of the block, and their values, without those of
-        records that `decode` of the constructor leaves out. A corrupt record is an error."""
+        """Decodes the next records of the present Avro block: at most `max_records`, and none that starts after the
+        next `max_bytes` bytes. Returns their number, 0 at the end of the block, and their values, without those of
+        records that `decode` of the constructor leaves out. Raises `Unreadable` for a corrupt record."""
         decoded: list[T] = []
         before, max_pending = self.left, self.pending - max_bytes
         end = before - max_records

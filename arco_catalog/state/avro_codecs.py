@@ -27,10 +27,11 @@ class Decompressor(Protocol):
 
     @property
     def eof(self) -> bool:
-        """Whether the end of the compressed data was reached."""
+        """Whether the decompressor has reached the end of the compressed data of an Avro block."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Takes the next compressed bytes, and returns at most `max_length` decompressed bytes."""
+        """Takes the next compressed bytes of an Avro block, and returns at most `max_length` decompressed bytes. Keeps
+        the rest: a further call, with no bytes, returns more of it."""
 
 
 def unpack_with(codec: str) -> Unpack:

@@ -100,8 +100,8 @@ def prune(schema: JsonValue, fields: Fields) -> JsonObject:
 
 
 def _checked_form(name: str, schema: JsonValue, form: Fields | Composite | None) -> JsonValue:
-    """Returns the schema of a field, with only the fields of a record that are read. Raises `Unreadable` if the field
-    has not this form."""
+    """Returns the Avro schema of the field `name`: of a record that `form` names fields of, with only these, else as it
+    is. Raises `Unreadable` if the field has not this form; None stands for a single value."""
     if isinstance(form, Mapping):
         return prune(schema, form)
     if not _is_value(schema) if form is None else not _is_composite(schema, form):
@@ -113,7 +113,7 @@ def _checked_form(name: str, schema: JsonValue, form: Fields | Composite | None)
 
 
 def _is_value(schema: JsonValue) -> bool:
-    """Whether a type, written out, has a single value: a primitive or fixed type, or a union of such types."""
+    """Whether an Avro type, written out, has a single value: a primitive or fixed type, or a union of such types."""
     if isinstance(schema, list):
         return all(_is_value(each) for each in schema)
     return isinstance(schema, str) or (
@@ -144,8 +144,8 @@ class _Checker:
         self._empty = 0
 
     def check(self, schema: JsonValue, space: str, depth: int) -> _Type:
-        """Returns the checked type of a schema, written out, without what decoders don't need. It counts the type.
-        Raises `Unreadable` if the type is not valid, or with it the schema exceeds a bound."""
+        """Returns the checked type of an Avro schema, written out, without what decoders don't need. It counts the
+        type. Raises `Unreadable` if the type is not valid, or with it the schema exceeds a bound."""
         self._types += 1
         if self._types > MAX_TYPES or depth > MAX_NESTING:
             raise Unreadable(f"the Avro schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")
@@ -247,15 +247,15 @@ class _Checker:
 
 
 def _full_name(name: str, space: str) -> tuple[str, str]:
-    """Returns the namespace of a type, empty for none, and its name in it: both are in `name` if that has a dot, else
-    the namespace is `space` (Avro specification, "Names")."""
+    """Returns the namespace of an Avro type, empty for none, and its name in it: both are in `name` if that has a dot,
+    else the namespace is `space` (Avro specification, "Names")."""
     before, dot, last = name.rpartition(".")
     return (before, last) if dot else (space, name)
 
 
 def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
-    """Returns the schema of the primitive type `name`, with the logical type of `schema` if that is a time or a UUID,
-    which take no more than one step to decode."""
+    """Returns the schema of the primitive Avro type `name`: with the logical type of `schema` if that is a time or a
+    UUID, which take no more than one step to decode, else the name alone."""
     logical = schema.get("logicalType")
     return {"type": name, "logicalType": logical} if logical in _TIMES or logical == "uuid" else name
 

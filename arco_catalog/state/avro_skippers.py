@@ -84,7 +84,8 @@ class Skippers:
         self.patterns = Patterns()
 
     def of(self, schema: JsonValue) -> Skip:
-        """Returns the function that skips encoded values of an Avro type."""
+        """Returns the function that skips encoded values of an Avro type: by one regular expression if the type has a
+        pattern, and part by part if it has none, or where that does not match."""
         pattern = _pattern(schema)
         plain = self._plain(schema)
         return plain if pattern is None else self._matching(pattern, plain)
@@ -119,8 +120,8 @@ class Skippers:
         return skip
 
     def _plain(self, schema: JsonValue) -> Skip:
-        """Returns the skipper of a type that does not match the pattern of the whole type; skippers of the types inside
-        it may match theirs."""
+        """Returns the skipper of an Avro type that does not match the pattern of the whole type; skippers of the types
+        inside it may match theirs."""
         if isinstance(schema, list):
             return _union_skipper([self.of(each) for each in schema])
         match type_name(schema), schema:
@@ -140,7 +141,9 @@ class Skippers:
                 return lambda data, place: read(data, place)[1]
 
     def _items(self, schema: JsonValue) -> Skip:
-        """Returns the function that skips an array, or a map as an array of entries, with items of this type."""
+        """Returns the function that skips an Avro array, or a map as an array of entries, with items of this type: many
+        items at once by a regular expression if the type has a pattern, and one by one otherwise, or where that does
+        not match."""
         skip_one, pattern = self._plain(schema), _pattern(schema)
         if pattern is None:
             return _counting_skipper(skip_one)
@@ -200,7 +203,7 @@ def _union_skipper(branches: Sequence[Skip]) -> Skip:
 
 
 def _counting_skipper(skip_one: Skip) -> Skip:
-    """Returns the skipper of an array or map, which skips item by item with `skip_one`."""
+    """Returns the skipper of an Avro array or map, which skips item by item with `skip_one`."""
 
     def skip(data: bytes, place: int) -> int:
         count, place = read_count(data, place)
@@ -214,7 +217,7 @@ def _counting_skipper(skip_one: Skip) -> Skip:
 
 
 def _pattern(schema: JsonValue) -> bytes | None:
-    """Returns a pattern that matches values of a type from their first byte to the last, or some of them and no
+    """Returns a pattern that matches values of an Avro type from their first byte to the last, or some of them and no
     others; None if the type has none, or a long one."""
     if isinstance(schema, list):
         return _union_pattern([_pattern(each) for each in schema])
@@ -237,7 +240,7 @@ def _joined(parts: Sequence[bytes | None]) -> bytes | None:
 
 
 def _union_pattern(branches: Sequence[bytes | None]) -> bytes | None:
-    """Returns a regular expression for the values of a union, from the expressions of the branches; None if a branch
-    has none, or if it has more than 64 branches."""
+    """Returns a regular expression for the values of an Avro union, from the expressions of the branches; None if a
+    branch has none, or if it has more than 64 branches."""
     found = [re.escape(bytes([2 * number])) + (each or b"") for number, each in enumerate(branches)]
     return None if None in branches or len(found) > 0x40 else b"(?:" + b"|".join(found) + b")"

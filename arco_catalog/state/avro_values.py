@@ -47,7 +47,7 @@ def skip_long(data: bytes, place: int) -> int:
 
 
 def encode_long(value: int) -> bytes:
-    """Returns the encoding of a number, of Avro's types int and long."""
+    """Returns Avro's encoding of a number, of the types int and long: variable length, zig-zag."""
     left = value << 1 ^ value >> 63
     found = bytearray()
     while left > 0x7F:
@@ -116,7 +116,7 @@ READERS: Final[Mapping[str, Read]] = {
 
 
 def named_fields(record: JsonObject) -> Sequence[tuple[str, JsonValue]]:
-    """Returns the names and types of the fields of a record's schema, in order."""
+    """Returns the names and types of the fields of an Avro record's schema, in order."""
     return [(text(each, "name"), each["type"]) for each in objects(record, "fields")]
 
 

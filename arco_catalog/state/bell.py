@@ -19,13 +19,13 @@ class Bell:
 
     @classmethod
     def parse(cls, body: bytes, version: Version, where: str) -> Self:
-        """Reads a stored bell. A damaged one has no id; the next process that rings writes it anew."""
+        """Reads the stored bell of a registry. A damaged one has no id; the next process that rings writes it anew."""
         try:
             return cls(text(parse_record(body, where), "id"), version)
         except InternalError:
             return cls(None, version)
 
     def has_rung(self, considered: str | None) -> bool:
-        """Whether proposals may wait: the bell has another id than `considered`, the one that HEAD has. HEAD gets the
-        bell's id from a leader that took in one proposal at most, and left none."""
+        """Whether proposals may wait: the registry's bell has an id, and another than `considered`, the one that HEAD
+        has. HEAD gets the bell's id from a leader that took in one proposal at most, and left none."""
         return self.id is not None and self.id != considered

@@ -37,12 +37,14 @@ class Loans:
 
     @classmethod
     def parse(cls, entry: JsonObject) -> "Loans":
-        """Returns the loans in a name's entry or in a tombstone; empty if it has none."""
+        """Returns the loans, the paths from which an entity borrows files, in the entry of the entity's name or in its
+        tombstone; empty if that has none."""
         paths = texts(entry, "borrowed")
         return cls(paths, frozenset(paths) - {*texts(entry, "borrowed_files")})
 
     def to_json(self) -> JsonObject:
-        """Returns the fields by which an entry records these paths; empty if there are no paths."""
+        """Returns the fields by which the entry of an entity's name records the paths from which it borrows files;
+        empty if there are no paths."""
         direct: list[JsonValue] = [path for path in self.locations if path not in self.widened]
         return {"borrowed": [*self.locations], "borrowed_files": direct} if self.locations else {}
 
@@ -156,5 +158,6 @@ def borrowers_of(index: Index, location: Location, entity: str) -> Steps[Sequenc
 
 
 def _borrowed_in(path: str) -> str:
-    """Returns the prefix of the keys of loans in a folder."""
+    """Returns the prefix of the index keys of loans of files in a folder, given by its normal form, and in folders
+    inside it."""
     return f"borrowed\n{path.rstrip('/')}/"

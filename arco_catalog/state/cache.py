@@ -112,7 +112,8 @@ class SelectiveCache(Generic[K, V]):
 
     @property
     def _oldest(self) -> int:
-        """When the value was used that was not used for the longest time; later than now if there is none."""
+        """The time, in uses and requests of the cache, at which its least recently used value was used; later than now
+        if it has no value."""
         return next((used for _, _, used in self._entries.values()), self._now + 1)
 
     def __len__(self) -> int:

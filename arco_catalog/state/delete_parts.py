@@ -57,7 +57,7 @@ class PartHeader(NamedTuple):
 
     @property
     def files(self) -> int:
-        """The number of delete files."""
+        """The number of delete files in the part of the index of deletes."""
         return sum(block.rows for block in self.blocks)
 
     @property
@@ -75,8 +75,8 @@ class BlockRows(NamedTuple):
 
 
 def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> bytes:
-    """Returns the bytes of a part of the index of a snapshot's deletes, with these delete files under the keys of their
-    partitions. Equal arguments give equal bytes."""
+    """Returns the bytes of a part of the index of a snapshot's deletes, which has these delete files: the header, the
+    hashes of the keys by which plans find them, and compressed blocks of rows. Equal arguments give equal bytes."""
     columns: set[int] = set()
     hashes, blocks, body, rows = bytearray(), list[Block](), bytearray(), list[bytes]()
     size = 0
@@ -182,7 +182,7 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
 
 
 def _hash(key: str) -> int:
-    """Returns the hash of a key, as it is stored."""
+    """Returns the hash, of four bytes, of the key by which a plan finds a delete file, as a part stores it."""
     return int.from_bytes(hashlib.blake2b(_bytes(key), digest_size=_HASH_BYTES).digest(), _BIG_ENDIAN)
 
 
@@ -253,7 +253,7 @@ def _untagged(value: JsonValue) -> Any:
 
 
 def _items(value: JsonValue) -> list[JsonValue]:
-    """Returns the list. Raises `TypeError` for any other value."""
+    """Returns the value as it is if it is a list. Raises `TypeError` for any other value."""
     if not isinstance(value, list):
         raise TypeError(f"expected a list, got a {type(value).__name__}")
     return value

@@ -354,7 +354,7 @@ def overlapping(
 ) -> Steps[Holder | None]:
     """Returns a holder of a location that equals, contains or lies inside this one; None if there is none. A holder is
     a live entity, or one whose purge is under way. Entities in `but` are ignored, and with `purging_only` also live
-    ones. Raises `PendingTransaction` for a hold that is an intent.
+    ones. Raises `PendingTransaction` if the hold that it finds is an intent.
 
     `fresh` is an entity id that this request generated. No other entity can hold a location that ends in it, or one
     inside, so for such a location only those that contain it are searched.

@@ -58,7 +58,7 @@ class FeedRecord:
         return MetadataFile(location, integer(self.details, "metadata_ms"))
 
     def to_json(self) -> JsonObject:
-        """Returns the form of the record in a segment."""
+        """Returns the JSON of this record of the event feed, as a segment stores it."""
         return {
             "number": self.number,
             "kind": self.kind,
@@ -121,12 +121,12 @@ class FeedSegment:
 
     @property
     def next(self) -> int:
-        """The number of the first record of the next segment."""
+        """The number of the first record of the next segment of the event feed."""
         return self.first + len(self.records)
 
     @property
     def body(self) -> bytes:
-        """The bytes by which the segment is stored."""
+        """The bytes by which the segment of the event feed is stored."""
         document: JsonObject = {
             "version": 1,
             "id": self.id,

@@ -70,7 +70,8 @@ class CursorShard:
 
     @classmethod
     def parse(cls, key: str, found: Found | None) -> Self:
-        """Reads a shard of the cursors; an empty one if it does not exist. Raises `InternalError`."""
+        """Reads a stored shard of the cursors of the event feed; an empty one if it does not exist. Raises
+        `InternalError` if it is corrupt."""
         if found is None:
             return cls()
         document = parse_record(found.body, key)
@@ -80,17 +81,19 @@ class CursorShard:
 
     @property
     def next(self) -> int:
-        """The number of the first record that the cursors do not include."""
+        """The number of the first record of the event feed that the cursors of this shard do not include;
+        `FIRST_NUMBER` if they include none."""
         return FIRST_NUMBER if self.up_to is None else self.up_to.next
 
     @property
     def first(self) -> int:
-        """The number of the first record of the last segment that the cursors include; `FIRST_NUMBER` before that."""
+        """The number of the first record of the last segment of the event feed that the cursors of this shard include;
+        `FIRST_NUMBER` if they include none."""
         return FIRST_NUMBER if self.up_to is None else self.up_to.first
 
     @property
     def body(self) -> bytes:
-        """The bytes by which the shard is stored."""
+        """The bytes by which the shard of cursors of the event feed is stored."""
         document: JsonObject = {
             "version": 1,
             "up_to": {"first": self.first, "next": self.next},
@@ -189,8 +192,8 @@ async def _write(state: State, number: int, shard: CursorShard) -> None:
 
 
 async def forget_cursors(state: State, number: int, entities: Collection[str]) -> None:
-    """Removes the cursors of entities that no longer exist from a shard. Raises `StoreError`, and `InternalError` if
-    the shard is corrupt."""
+    """Removes the cursors of entities that no longer exist from the stored shard `number`, unless it has none of them.
+    Raises `StoreError`, and `InternalError` if the shard is corrupt."""
 
     def mutate(stored: CursorShard) -> CursorShard | None:
         stored.forget(entities)
@@ -229,7 +232,7 @@ def after(record: FeedRecord, entity: str, known: FeedCursor | None) -> FeedCurs
 
 
 def shard_of(entity: str) -> int:
-    """Returns the number of the shard with the cursor of an entity."""
+    """Returns the number, below `SHARDS`, of the shard of the event feed's cursors with that of an entity."""
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 

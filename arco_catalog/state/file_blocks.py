@@ -122,7 +122,8 @@ class FileBlock:
 
 
 def _row(file: ContentFile, partition_types: Sequence[str]) -> list[object]:
-    """Returns the fields of a file as `marshal` takes them, without those that are packed apart, and with its JSON."""
+    """Returns the fields of a data or delete file as `marshal` takes them: without partition, statistics and column
+    sizes, which are packed apart, and with its JSON."""
     row: list[object] = [*file]
     row[_CONTENT], row[_STATUS] = int(file.content), int(file.status)
     row[_PARTITION] = row[_STATISTICS] = row[_COLUMN_SIZES] = None

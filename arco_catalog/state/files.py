@@ -231,8 +231,8 @@ class Files:
                 raise _no_such(location)
 
     async def exists(self, location: str) -> bool:
-        """Whether a file exists now. Reads one byte of it. Raises `BadRequest` for a location in no store of this
-        catalog, with an empty level, '.' or '..', or that is no URI."""
+        """Whether a file exists now. Reads one byte of it from the store. Raises `BadRequest` for a location in no
+        store of this catalog, with an empty level, '.' or '..', or that is no URI, and `StoreError`."""
         store, key = self._find(location)
         return isinstance(await store.get_range(key, 0, 1), Found)
 
@@ -253,8 +253,8 @@ class Files:
         return size is None or len(found.body) == min(size, 1)
 
     async def read_range(self, location: str, start: int, length: int) -> Found:
-        """Reads bytes of a file as they are stored, which may be compressed, with the version of the file; fewer than
-        `length` at the end. Raises `NotFound`, and as `exists` does."""
+        """Reads at most `length` bytes of a file from `start` on, as they are stored, which may be compressed, with the
+        version of the file; fewer at its end. Not cached. Raises `NotFound`, and as `exists` does."""
         store, key = self._find(location)
         found = await store.get_range(key, start, length)
         if not isinstance(found, Found):
@@ -290,8 +290,8 @@ class Files:
                 raise _no_such(location)
 
     async def _kept(self, location: str, raw: bytes, version: Version, read: ClockReading, taken: Allocation) -> bytes:
-        """Unpacks a file that was read, checks the size and number of values, puts it into the cache, and returns the
-        body. Takes the memory that it needs besides `taken`. Raises as `read` does."""
+        """Unpacks a metadata file that was read at the time `read`, checks the size and number of values, puts it into
+        the cache, and returns the body. Takes the memory that it needs besides `taken`. Raises as `read` does."""
         if len(raw) > self._max_bytes:
             raise self._too_large(location)
         body = raw
@@ -386,8 +386,8 @@ class Files:
 
     async def create(self, location: str, body: bytes, *, packed: bool) -> None:
         """Writes a new file whose name contains an id of the writer, and caches it; `packed` compresses it. Raises
-        `KeyConflict` if there is another file under the name, and `BadRequest` for a location in no store of this
-        catalog."""
+        `KeyConflict` if there is another file under the name, `BadRequest` for a location in no store of this catalog,
+        and `StoreError`, after which the file may exist."""
         store, key = self._find(location)
         raw = await asyncio.to_thread(_packed, body) if packed else body
         now = ClockReading.take(self._runtime)

@@ -52,13 +52,14 @@ async def forget_floors(state: State, entities: Collection[str]) -> None:
 
 
 def _raised(ours: Floors, stored: Floors) -> Floors | None:
-    """Returns the stored floors with the higher ones of ours; None if none is higher."""
+    """Returns the stored floors of receipts with the higher ones of `ours`, also for entities without a stored one;
+    None if none is higher."""
     higher = {entity: ms for entity, ms in ours.items() if stored.get(entity, ms - 1) < ms}
     return {**stored, **higher} if higher else None
 
 
 def _without(gone: Floors, stored: Floors) -> Floors | None:
-    """Returns the stored floors without some entities; None if they have none of these."""
+    """Returns the stored floors of receipts without the entities in `gone`; None if they have none of these."""
     kept = {entity: ms for entity, ms in stored.items() if entity not in gone}
     return kept if len(kept) < len(stored) else None
 

@@ -30,8 +30,8 @@ def location_holds(
 
 
 def renewed_holds(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str]) -> Steps[Edits]:
-    """Returns the index changes by which an entity with this name holds locations, some of which it may hold
-    already."""
+    """Returns the index changes by which an entity with this name holds locations, some of which it may hold already.
+    Fields of the stored holds that only those have stay."""
     return (yield from keep_stored_fields(index, location_holds(entity, locations, name=name)))
 
 

@@ -154,7 +154,7 @@ class Index:
                     return
 
     def _has(self, ref: Ref) -> bool:
-        """Whether a segment is loaded."""
+        """Whether a segment of the index is loaded."""
         return self.segment_lookup(ref.id) is not None
 
     def loaded(self, ref: Ref | None) -> Segment | None:
@@ -212,9 +212,9 @@ class Index:
     def entries(
         self, key_range: KeyRange, segment: Segment | None, selects: Callable[[str], bool] | None = None
     ) -> Iterator[tuple[str, JsonObject]]:
-        """Iterates in order over the keys and entries of a key range: those of `segment`, which covers the range,
-        changed by the latest edits. Without a segment only those of the edits; with `selects` only the keys that it
-        selects."""
+        """Iterates in order over the keys and entries of a key range of the index: those of `segment`, which covers the
+        range, changed by the latest edits, so without removed keys. Without a segment only those of the edits; with
+        `selects` only the keys that it selects."""
         recent = ((key, self.edits[key]) for key in self.edited_in(key_range) if selects is None or selects(key))
         older = () if segment is None else segment.scan(key_range.low, key_range.high, selects)
         there = ((key, entry) for key, entry in older if key not in self.edits)
@@ -249,7 +249,7 @@ class Index:
             yield key_range
 
     def edited(self, edits: Edits) -> "Index":
-        """Returns the index after a commit with these edits."""
+        """Returns the index after a commit with these edits; this one stays as it is."""
         after = Growing(self)
         after.add(edits)
         return Index(after.edits, self.directory, self.segment_lookup, after._order)

@@ -176,7 +176,8 @@ class _EntryDecoder:
 
     def _take_row_id(self, values: EntryValues) -> int | None:
         """Returns the first row id of the file of an entry: the stated one, else the manifest's next one, which then
-        moves on by the rows of the file. None if the manifest has none, or for a deleted entry that states none."""
+        moves on by the rows of the file. None if the manifest has none, or for a deleted entry that states none. Raises
+        `Unreadable` for an invalid number of rows."""
         if self._next_row_id is None:
             return None
         stated = values.get("first_row_id")

@@ -45,7 +45,8 @@ def payload_hash(body: JsonValue) -> str:
 
 
 def _safe(value: JsonValue) -> JsonValue:
-    """Returns a value in which long integers are objects with a text, as other readers of JSON would round them."""
+    """Returns a value of JSON in which integers beyond 2^53 are objects with a text, as other readers would round
+    them."""
     if isinstance(value, dict):
         return {key: _safe(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -156,12 +157,14 @@ class Slot:
 
     @property
     def closed_by(self) -> int | None:
-        """The number of the settings that closed the marker; None in a slot that does not close it."""
+        """The number of the key settings by which this slot closed the marker of an idempotency key; None in a slot
+        that does not close it."""
         return None if self.answer is None or CLOSED not in self.answer else integer(self.answer, CLOSED)
 
     @property
     def is_keyless(self) -> bool:
-        """Whether this slot closes the marker of a request that may then have been carried out without its key."""
+        """Whether this slot closes the marker of a request whose idempotency key was not read: the request may then
+        have been carried out without it."""
         return self.answer is not None and self.answer.get(KEYLESS) is True
 
     @property

@@ -265,9 +265,9 @@ class Hold:
         return self._memory is not None
 
     async def take(self, size: int) -> "Allocation":
-        """Takes `size` bytes of memory for the request, after waiting for them if necessary. If the request would then
-        have more than the whole share, it takes the rest of the share, and runs alone. A closed account, or one without
-        a memory, takes nothing. Raises `OutOfMemory` after the timeout."""
+        """Takes `size` bytes of memory for the request, after waiting for them if necessary, and returns the
+        allocation. If the request would then have more than the whole share, it takes the rest of the share, and runs
+        alone. A closed account, or one without a memory, takes nothing. Raises `OutOfMemory` after the timeout."""
         if self._memory is None or size <= 0:
             return Allocation(None, 0)
         share = self._memory.share_of(size)
@@ -282,7 +282,7 @@ class Hold:
 
     def take_now(self, size: int) -> None:
         """Takes `size` bytes of memory for the request if they are free and no request waits, also if the owner's part
-        is used up; otherwise takes nothing, without an error."""
+        is used up; otherwise, or if the account counts nothing, takes nothing, without an error."""
         if self._memory is not None and size > 0:
             share = self._memory.share_of(size)
             if share.take_now(size, self.owner, starts=False):

@@ -58,7 +58,7 @@ class Pointer:
 
     @classmethod
     def parse(cls, body: bytes, version: Version, where: str) -> Self:
-        """Reads a stored pointer. Raises `InternalError`."""
+        """Reads the stored pointer of a table or view. Raises `InternalError`, which names `where` it is saved."""
         return cls(parse_record(body, where), version)
 
     @classmethod

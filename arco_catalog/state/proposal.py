@@ -35,7 +35,8 @@ class Proposal:
         cls, head: RegistryState, operation: Operation, changes: Edits, reads: Reads, *, base: int, written_ms: int
     ) -> Self:
         """Returns the proposal of a change that was planned on `head`, with the keys of the tombstones that the change
-        adds. `base` and `written_ms` are those of the proposal."""
+        adds: those of its own operation at the sequence number of `head`. `base` and `written_ms` are those of the
+        proposal."""
         ordered = tuple(
             key
             for key, entry in changes.items()
@@ -84,7 +85,8 @@ class Proposal:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads a stored proposal. Raises `InternalError`."""
+        """Reads a stored proposal; a change of the index that is no JSON object removes its key. Raises
+        `InternalError`."""
         document = parse_record(body, where)
         changes = mapping(document, "changes")
         return cls(

@@ -56,7 +56,8 @@ def pending(*, entity: str, metadata: MetadataFile, base: MetadataFile | None, d
 
 
 def committed(receipt: JsonObject) -> JsonObject:
-    """Returns the committed receipt for a pending one, in the same version."""
+    """Returns the committed receipt for a pending one, in the same version: with its type, and from version 2 on with
+    the names of the fields about the replaced file in that stage."""
     details: JsonObject = {**receipt, "type": "IcebergCommitCommitted"}
     if receipt.get("version") != VERSION:
         return details

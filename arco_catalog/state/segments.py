@@ -42,7 +42,8 @@ def encode_line(key: str, entry: JsonObject) -> bytes:
 
 
 def decode_line(line: bytes) -> tuple[str, JsonObject]:
-    """Reads the key and entry in a line of a segment. Raises `InternalError`."""
+    """Reads the key and entry in a line of a segment of the registry's index. Raises `InternalError` if it is
+    damaged."""
     try:
         match loads(line):
             case [str(key), dict(entry)]:
@@ -53,7 +54,8 @@ def decode_line(line: bytes) -> tuple[str, JsonObject]:
 
 
 def key_of(line: bytes) -> str:
-    """Reads the key in a line of a segment, without parsing its entry if possible. Raises `InternalError`."""
+    """Reads the key in a line of a segment of the registry's index, without parsing its entry if possible. Raises
+    `InternalError` if it is damaged."""
     end = line.find(b'",{')
     if end < 1 or line[end - 1 : end] == b"\\":  # the quote may be one of the key's own
         return decode_line(line)[0]
@@ -76,7 +78,8 @@ class Segment:
 
     @classmethod
     def parse(cls, segment: str, body: bytes, where: str) -> "Segment":
-        """Reads a stored segment. Raises `InternalError`."""
+        """Reads a stored segment of the registry's index; its lines are not parsed yet. Raises `InternalError` if its
+        first or last line is not that of a segment."""
         header, *lines = body.split(b"\n")
         if header != _HEADER or not lines or not lines.pop().startswith(b"]"):
             raise InternalError(
@@ -212,8 +215,9 @@ class Directory:
                 yield self.refs[neighbour]
 
     def key_ranges(self, low: str, high: str | None) -> Iterator[KeyRange]:
-        """Iterates over the keys from `low` on and before `high`, split where another segment or range begins. It is
-        lazy, because one page of a listing needs few of them."""
+        """Iterates over the index keys from `low` on and before `high` (None: to the end), split where another segment
+        or range begins, each range with the segment that covers it. It is lazy, because one page of a listing needs few
+        of them."""
         ranges = [start for start in RANGES if start > low and (high is None or start < high)]
         last = len(self._firsts) if high is None else bisect_left(self._firsts, high)
         segments = (self._firsts[place] for place in range(bisect_right(self._firsts, low), last))

@@ -97,9 +97,10 @@ class _Flush:
 
 
 def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, list[Segment]]]:
-    """Moves groups of edits of the index into segments, for a commit of `edits` edits. Returns the index after it, and
-    the segments to write before the commit becomes HEAD; the same index and none if no range of keys has too many
-    edits. It needs the segments that it rewrites."""
+    """Moves groups of edits of the index into segments, for a commit of `edits` edits: one group, and one more for each
+    `EDITS_A_FLUSH` edits, if ranges of keys have too many. Returns the index after it, and the segments to write before
+    the commit becomes HEAD; the same index and none if no range has too many. It needs the segments that it
+    rewrites."""
     sizes = Counter(range_of(ref.first) for ref in index.directory.refs)
     buffers = {start: spilling.limits.buffer(sizes[start]) for start in RANGES}
     chosen = _largest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
@@ -207,7 +208,8 @@ def _neighbour(directory: Directory, ref: Ref | None, lines: dict[str, bytes], l
 
 
 def cut(lines: Sequence[bytes], limit: int) -> list[list[bytes]]:
-    """Splits lines into pieces of about equal size, none much above `limit` bytes. Returns no piece for no lines."""
+    """Splits the lines of a segment, in their order, into pieces of about equal size, none much above `limit` bytes.
+    Returns no piece for no lines."""
     total = sum(map(len, lines))
     count = -(-total // limit)
     pieces: list[list[bytes]] = [[] for _ in range(count)]

@@ -22,8 +22,9 @@ class StoreClock:
         """How far the machine's clock is behind the store's; negative if it is ahead."""
 
     def update(self, sent_ms: int, received_ms: int, store_ms: int) -> None:
-        """Updates the correction of the machine's clock to the store's from an answer: `sent_ms` and `received_ms` are
-        times of the machine's clock, `store_ms` is the store's time in the answer."""
+        """Sets the correction of the machine's clock to the store's after an answer: 0 if the clocks agree, else the
+        least that makes them agree. `sent_ms` and `received_ms` are times of the machine's clock, `store_ms` is the
+        store's time in the answer, in whole seconds."""
         lowest, highest = store_ms - received_ms, store_ms + PRECISION_MS - sent_ms
         self.behind_ms = max(lowest, min(0, highest))
 

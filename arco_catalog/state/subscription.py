@@ -46,7 +46,7 @@ class Subscription:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads the record of a subscription. Raises `InternalError`."""
+        """Reads the stored record of a subscription to events. Raises `InternalError` if it is corrupt."""
         document = parse_record(body, where)
         return cls(
             name=text(document, "name"),
@@ -108,7 +108,7 @@ class DeadLetter:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads the record of a dead letter. Raises `InternalError`."""
+        """Reads the stored record of an event that could not be delivered. Raises `InternalError` if it is corrupt."""
         document = parse_record(body, where)
         return cls(
             integer(document, "number"),

@@ -84,9 +84,10 @@ async def read_task(state: State, task: str) -> StoredTask | None:
 
 
 async def append_task(state: State, task: Task) -> int | None:
-    """Creates this version of a task. Returns a time of the store's clock, in milliseconds since 1970, at which it
-    existed, at or after the write; None if another process created the version of this number. Raises `StoreError` if
-    the store fails or the outcome is unknown: the version may then exist, or appear later."""
+    """Creates this version of a task, and sends the write until its outcome is definite. Returns a time of the store's
+    clock, in milliseconds since 1970, at which it existed, at or after the write; None if another process created the
+    version of this number. Raises `StoreError` if the store fails before that: the version may then exist, or appear
+    later."""
     key = state.paths.task_version(task.id, task.number)
     while True:
         match await state.store.put(key, task.body, ABSENT):

@@ -27,8 +27,8 @@ class Decision:
 
     @classmethod
     def pending(cls, *, transaction: str, rank: str, move: str, members: Sequence[JsonObject]) -> Self:
-        """Returns a new transaction. `rank` is the first id of the request: of two transactions on one table, the one
-        with the smaller rank continues. `move` is a fresh id.
+        """Returns a new transaction, which is pending and not stored yet. `rank` is the first id of the request: of two
+        transactions on one table, the one with the smaller rank continues. `move` is a fresh id.
 
         `members` has for each table its entity, the expected version of the pointer, and the new metadata location.
         """
@@ -41,8 +41,8 @@ class Decision:
 
     @classmethod
     def closed(cls, *, transaction: str, move: str) -> Self:
-        """Returns a transaction that is created as aborted, so that it can never begin. A takeover creates it; a
-        collection may, in place of a decision that another collection deleted concurrently."""
+        """Returns a transaction that is to be created as aborted, so that it can never begin; not stored yet. A
+        takeover creates it; a collection may, in place of a decision that another collection deleted concurrently."""
         return cls(
             {"version": 1, "transaction": transaction, "rank": transaction, "id": move, "status": "aborted"}, None, 0
         )

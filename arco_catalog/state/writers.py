@@ -42,7 +42,8 @@ class Writers:
     @classmethod
     def of(cls, document: JsonObject) -> Self:
         """Returns the programs that have committed, up to the commit with this document. A program without the field
-        repeats it as it was, so its commit is one that the field does not have. Raises `InternalError`."""
+        repeats it as it was: so if the field does not have this commit, it counts as one by a program of
+        `FIRST_VERSION`. Raises `InternalError` if the commit has no time."""
         stored = mapping(document, "writers")
         parsed = {int(version): LastCommit.parse(each) for version, each in stored.items() if version.isdecimal()}
         last = {version: commit for version, commit in parsed.items() if commit is not None}
@@ -52,7 +53,8 @@ class Writers:
         return cls(last)
 
     def after(self, commit: LastCommit, highest: int) -> "Writers":
-        """Returns the programs after one more commit, by a program that reads versions up to `highest`."""
+        """Returns the programs after one more commit, by a program that reads versions up to `highest`, in place of the
+        last one with that number."""
         return Writers({**self.last, highest: commit})
 
     def older_than(self, version: int) -> LastCommit | None:

@@ -86,7 +86,8 @@ def account_form(container: str) -> str:
 
 
 def endpoint_of(container: str, config: AzureConfig) -> ContainerEndpoint:
-    """Returns the address of `container`. Raises `StoreError` for an invalid account or endpoint."""
+    """Returns the address of `container` in the configured account. Raises `StoreError` for an invalid account or
+    endpoint."""
     account = config.account or ""
     if not _ACCOUNT.fullmatch(account):
         raise StoreError(

@@ -121,8 +121,9 @@ class _Tokens:
         self._given = ""
 
     async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
-        """Returns a token; after a 401, which the SDK announces by the option `tenant_id`, a renewed one. Raises
-        `StoreError` for any scope but that of Azure Storage."""
+        """Returns the present token of Entra ID; after a 401, which the SDK announces by the option `tenant_id`, a
+        renewed one in place of the one that it returned last. Raises `StoreError` for any scope but that of Azure
+        Storage."""
         from azure.core.credentials import AccessToken
 
         if scopes != (SCOPE,):
@@ -180,7 +181,7 @@ def _credential(
     endpoint: ContainerEndpoint, config: AzureConfig
 ) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
     """Returns the credential for the SDK that the configuration names, after the checks of the client without the SDK:
-    the SDK would report a malformed key only when it signs."""
+    the SDK would report a malformed key only when it signs. Raises `StoreError` for credentials that can't be used."""
     from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
     match config.credentials:

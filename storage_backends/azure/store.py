@@ -44,7 +44,8 @@ class AzureStore(BucketStore):
         return Request("PUT", key, {**_BLOCK_BLOB, **etag_headers(when)}, body=body)
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes up to a batch of objects by one request to Azure, as `BucketStore._delete_batch` describes."""
+        """Deletes at most `batch_size` objects by one request to Azure. Returns the failures by key; `Unknown` if any
+        of the objects may be deleted. Raises `StoreError` if none was deleted."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         query = {"restype": "container", "comp": "batch"}
         return judge_parts(keys, await self._client.write(Request("POST", query=query, parts=parts)), self._dialect)
@@ -68,8 +69,8 @@ class AzureStore(BucketStore):
         return whole
 
     def _found(self, answer: Answer) -> Found | Missing:
-        """Returns the object in the response to a read; a directory of an account with a hierarchical namespace is
-        `Missing`."""
+        """Returns the object in the response to a read. A missing object is `Missing`, and so is a directory of an
+        account with a hierarchical namespace. Raises `StoreError` if the version or time is missing."""
         if answer.header("x-ms-resource-type") == "directory" or answer.header("x-ms-meta-hdi_isfolder") == "true":
             return Missing(answer.now_ms)
         return super()._found(answer)

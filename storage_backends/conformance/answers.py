@@ -32,8 +32,9 @@ async def store_time(examination: Examination) -> Finding:
 
 
 async def request_ids(examination: Examination) -> Finding:
-    """Checks whether all responses of a store so far have an id of the request, in one of the headers `REQUEST_IDS`,
-    which the vendor's support needs. A store without ids passes, with a finding that they are lacking."""
+    """Checks whether all responses of a store so far have an id of the request, in the same one of the headers
+    `REQUEST_IDS`, which the vendor's support needs. A store without ids passes, with a finding that they are
+    lacking."""
     await examination.store.list(examination.key("ids/"))
     answers = examination.answers or ()
     names = [name for name in REQUEST_IDS if all(name in answer.headers for answer in answers)]

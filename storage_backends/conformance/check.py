@@ -94,7 +94,8 @@ def ok(found: str, measured: str = "") -> Finding:
 
 
 def lacking(found: str, measured: str = "") -> Finding:
-    """Returns the finding that the store does not have an optional capability."""
+    """Returns the finding of a check that the store does not have an optional capability; `found` is the finding in
+    words, `measured` a figure."""
     return Finding(Grade.LACKING, found, measured)
 
 
@@ -114,7 +115,8 @@ def refused(outcome: Outcome, what: str) -> None:
 
 
 async def together(works: Iterable[Coroutine[None, None, None]]) -> None:
-    """Runs all coroutines concurrently. The first failure cancels the others, and is raised."""
+    """Runs all coroutines concurrently. The first failure cancels the others, and is raised as it is, without a group
+    around it."""
     try:
         async with asyncio.TaskGroup() as group:
             for work in works:

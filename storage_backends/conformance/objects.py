@@ -99,8 +99,8 @@ async def unchanged_read(examination: Examination) -> Finding:
 
 
 async def ranges(examination: Examination) -> Finding:
-    """Verifies that a part of an object is read exactly, cut at the object's end, and with the object's version. Raises
-    `Fault` if not."""
+    """Verifies that a part of an object is read exactly, with the object's version: in the object, cut at its end, and
+    empty behind it. Raises `Fault` if not."""
     key = examination.key("range")
     version = await examination.write(key, b"0123456789", ABSENT)
     for start, length, expected in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b"")):
@@ -200,8 +200,9 @@ async def version_after_deletion(examination: Examination) -> Finding:
 
 
 async def conditional_deletion(examination: Examination) -> Finding:
-    """Checks whether a deletion whose condition does not hold is refused, which is an optional capability. Raises
-    `Fault` if a refused one changes the object, or one whose condition holds is not applied."""
+    """Checks whether a deletion whose condition does not hold is refused, which is an optional capability: for a stale
+    version of an object, and for a missing object. Raises `Fault` if a refused one changes the object, or one whose
+    condition holds is not applied."""
     key = examination.key("delete-if")
     stale = await examination.write(key, b"one", ABSENT)
     current = await examination.write(key, b"two", Matches(stale))

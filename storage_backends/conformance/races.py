@@ -47,8 +47,8 @@ async def race_to_create(examination: Examination) -> Finding:
 
 async def racing_updates(examination: Examination) -> Finding:
     """Lets four writers append three times each to one object by compare-and-swap, and verifies that all applied
-    updates are in it, and no refused one. Raises `Fault` if not, and if a writer is refused 200 times for one update.
-    """
+    updates are in it, and no refused one; one of unknown outcome may be either. Raises `Fault` if not, and if a writer
+    is refused 200 times for one update."""
     key = examination.key("counter")
     await examination.write(key, b"[]", ABSENT)
     outcomes: list[tuple[str, type[Outcome]]] = []

@@ -107,7 +107,9 @@ class GoogleTokens:
 
 
 def _load(config: GcsConfig, scopes: Sequence[str] | None) -> "GoogleCredentials":
-    """Loads the configured credentials by google-auth. Raises `StoreDenied` if that is not installed."""
+    """Loads the configured credentials by google-auth, for these OAuth scopes; for Cloud Storage if they are None.
+    Raises `StoreDenied` if the library is not installed or there are no credentials, `StoreUnavailable` for a failure
+    that may pass."""
     try:
         from storage_backends.gcs.google_credentials import load_credentials
     except ModuleNotFoundError as error:

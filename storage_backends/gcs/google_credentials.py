@@ -68,8 +68,8 @@ class GoogleCredentials:
 
 def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> GoogleCredentials:
     """Loads the configured credentials with google-auth, for these OAuth scopes; gets no token yet. Raises
-    `StoreDenied` for a file that can't be read or has no credentials, and the error of `failure_of` for a failure of
-    google-auth."""
+    `StoreDenied` for a file that can't be read or has no credentials, and for a failure of google-auth
+    `StoreUnavailable` if it may pass, else `StoreDenied`."""
     try:
         return GoogleCredentials(_loaded(config, scopes), config)
     except GoogleAuthError as error:
@@ -89,7 +89,8 @@ def failure_of(error: GoogleAuthError) -> StoreError:
 
 
 def _loaded(config: GcsConfig, scopes: Sequence[str]) -> Credentials:
-    """Returns the credentials of google-auth that the configuration names."""
+    """Returns the credentials of google-auth that the configuration names; reads a file for some. Raises `OSError`,
+    `ValueError` or an error of google-auth if there are none."""
     match config.credentials:
         case Anonymous():
             return AnonymousCredentials()

@@ -25,8 +25,8 @@ class ObjectState:
 
 
 def read_page(body: bytes) -> ListedPage:
-    """Parses a page of a listing. Raises ValueError for any other body, so that no error is taken for an empty
-    listing."""
+    """Parses a page of the listing of a GCS bucket, which is JSON. Raises ValueError for any other body, and for an
+    object without a part, so that no error is taken for an empty listing."""
     page = _loaded(body)
     if page.get("kind") != "storage#objects":
         raise ValueError("the listing is not of the kind storage#objects")

@@ -33,9 +33,9 @@ class Topic:
         self._now_ms = now_ms
 
     async def publish(self, body: bytes, ordering_key: str) -> None:
-        """Publishes a message. Subscriptions that keep order do so for the messages of one `ordering_key`, which may be
-        empty. Raises `StoreDenied` without credentials or if the message is refused, and `StoreUnavailable` if the
-        service is too busy or the outcome is unknown."""
+        """Publishes a message to the topic of Pub/Sub. Subscriptions that keep order do so for the messages of one
+        `ordering_key`, which may be empty. Raises `StoreDenied` without credentials or if the message is refused, and
+        `StoreUnavailable` if the service is too busy or the outcome is unknown."""
         token = await self._tokens.current()
         message = {"data": b64encode(body).decode(), **({"orderingKey": ordering_key} if ordering_key else {})}
         answer = await fetch(

@@ -70,7 +70,8 @@ class GcsStore(BucketStore):
         return Request("DELETE", key, query=_condition(when))
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes up to a batch of objects by one request to GCS, as `BucketStore._delete_batch` describes."""
+        """Deletes at most `batch_size` objects by one request to GCS. Returns the failures by key; `Unknown` if any of
+        the objects may be deleted. Raises `StoreError` if none was deleted."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         return judge_parts(keys, await self._client.write(Request("POST", parts=parts)), self._dialect)
 

@@ -48,7 +48,8 @@ def store_error(key: str, error: OSError) -> StoreError:
 
 
 def make_folder(path: str) -> None:
-    """Makes a folder and its missing parents, outermost first, and fsyncs the parent of each."""
+    """Makes a folder and its missing parents, outermost first, and fsyncs the parent of each; does nothing if the
+    folder exists."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)

@@ -68,8 +68,9 @@ class Listing:
     hidden: str
 
     def walk(self, folder: int, path: str) -> Walk:
-        """Yields the objects in and below an open directory in the order of their keys, and the names that are no keys
-        of objects. `path` is the key prefix: empty, or ending in `/`."""
+        """Yields the objects of this listing in and below an open directory, in the order of their keys, and between
+        them the names that are no keys of objects. `path` is the key prefix of the directory: empty, or ending in
+        `/`."""
         for name in self._names(folder, path):
             if not is_key(path + name.rstrip("/")):
                 yield path + name

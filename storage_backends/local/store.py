@@ -135,9 +135,9 @@ class LocalStore:
         return await self._read_object(key, lambda at_once: self._get(key, if_changed_from, at_once=at_once))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
-        version of the object; `Missing` if there is none. Raises ValueError for a negative start or a length under 1.
-        """
+        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object and none
+        behind it, with the version of the object; `Missing` if there is none. Raises ValueError for a negative start or
+        a length under 1."""
         _check_path(key)
         check_range(start, length)
         return await self._read_object(key, lambda at_once: self._get_range(key, start, length, at_once=at_once))
@@ -158,9 +158,9 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
-        """Deletes at most 1,000 objects, whatever their versions, and returns the keys of objects that may still exist,
-        with the reasons. Raises ValueError for more keys. If the call is cancelled, the deletion stops after the object
-        that is being deleted."""
+        """Deletes at most 1,000 objects, whatever their versions, and the directories that become empty. Returns the
+        keys of objects that may still exist, with the reasons. Raises ValueError for more keys. If the call is
+        cancelled, the deletion stops after the object that is being deleted."""
         check_number(keys)
         for key in keys:
             _check_path(key)
@@ -198,8 +198,9 @@ class LocalStore:
         return await self._in_thread(key, lambda: read(False))
 
     async def _in_thread(self, key: str, work: Callable[[], _Answer], *, writes: bool = False) -> _Answer:
-        """Returns what `work` returns in a thread. If it `writes`, makes the directories of the store first. Raises
-        `OSError` as a `StoreError`, in whose message `key` is named."""
+        """Returns the result of `work`, which a thread calls. If it `writes`, the thread first makes the directories of
+        the store. It also notes whether the root exists. Raises a `StoreError`, in whose message `key` is named, for an
+        `OSError`."""
 
         def guarded() -> _Answer:
             try:
@@ -397,7 +398,8 @@ class LocalStore:
 
     def _delete_in(self, folder: int, keys: Sequence[str], cancelled: Event) -> dict[str, Unknown | StoreError]:
         """Deletes the objects with these keys in one open directory, without an fsync of it, until `cancelled` is set.
-        Returns those that may still exist, with the reasons."""
+        Returns the keys of objects that may still exist, with the reasons; after a cancellation also those that were
+        not tried."""
         left: dict[str, Unknown | StoreError] = {}
         for key in keys:
             if cancelled.is_set():

@@ -133,8 +133,8 @@ def _is_near(host: str) -> bool:
 
 
 def _read(response: Response) -> _ExpiringKeys:
-    """Returns the AWS access keys in the response of a container's endpoint. Raises `StoreUnavailable` for a transient
-    failure, and another `StoreError` for any other response without keys."""
+    """Returns the AWS access keys in the response of a container's endpoint, with the time at which they expire. Raises
+    `StoreUnavailable` for status 429 and from 500 on, and `StoreDenied` for any other response without keys."""
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
         raise StoreUnavailable(
             f"no AWS credentials: the container credentials endpoint answered status {response.status}, which may pass"

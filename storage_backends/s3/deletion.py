@@ -34,7 +34,8 @@ def keys_in(body: bytes) -> list[str]:
 
 def read_deletion(body: bytes) -> Mapping[str, StoreError]:
     """Reads the response to a deletion of many objects. Returns the failures by the keys of objects that were not, or
-    perhaps not, deleted. Raises ValueError for a body that is no complete response."""
+    perhaps not, deleted; an error that an object was missing is none. Raises ValueError for a body that is no complete
+    response."""
     failures: dict[str, StoreError] = {}
     for element in parse_xml(body, "the answer to the deletion", "DeleteResult"):
         if local_name(element) == "Error":

@@ -88,7 +88,7 @@ def _in_host(bucket: str, config: S3Config) -> bool:
 
 def _custom(url: str, bucket: str, *, in_host: bool) -> Endpoint:
     """Returns the address of a bucket at a configured endpoint, with the bucket before the host's name, or else in the
-    path."""
+    path. Raises `StoreError` for an invalid URL."""
     at = parse_endpoint(url, "S3")
     if in_host:
         authority = f"{bucket}.{at.authority}"

@@ -58,9 +58,10 @@ async def post(
     now_ms: Callable[[], int],
     max_bytes: int,
 ) -> Response:
-    """Sends a service one request, signed with the credentials that the variables name, and returns the answer,
-    whatever its status. Raises `StoreDenied` without credentials or for an address that is not allowed, and
-    `StoreUnavailable` without a whole answer of at most `max_bytes`."""
+    """Sends an AWS service one request, signed with the credentials that the variables name, and returns the answer,
+    whatever its status. The request goes to the endpoint that a variable names, else to Amazon's in the region. Raises
+    `StoreDenied` without credentials or for an address that is not allowed, and `StoreUnavailable` without a whole
+    answer of at most `max_bytes`."""
     configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
     url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
     parts = urlsplit(url)
@@ -72,8 +73,8 @@ async def post(
 
 
 def refusal(what: str, response: Response) -> StoreError:
-    """Returns the error for a response of an AWS service that speaks JSON with another status than 200. `what` is the
-    failed operation."""
+    """Returns the error for a response of an AWS service that speaks JSON with another status than 200: that of
+    `refusal_of_code` for the error code in it. `what` is the failed operation."""
     try:
         document = json.loads(response.body)
     except ValueError:

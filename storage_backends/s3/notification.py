@@ -24,10 +24,10 @@ _CODE = re.compile(rb"<Code>([A-Za-z.]{1,100})</Code>")
 async def publish(
     arn: str, body: str, group: str, message: str, environment: Mapping[str, str], now_ms: Callable[[], int]
 ) -> None:
-    """Sends a message to the queue or topic of an ARN. A FIFO one keeps the order of messages of one `group`, and drops
-    a message with the id of one that it got within five minutes. Raises `ValueError` for another ARN, `StoreDenied`
-    without credentials or if the message is refused, and `StoreUnavailable` if the service is too busy or the outcome
-    is unknown."""
+    """Sends a message with the text `body` to the queue or topic of an ARN. A FIFO one keeps the order of messages of
+    one `group`, and drops a message whose id, `message`, it got within five minutes. Raises `ValueError` for another
+    ARN, `StoreDenied` without credentials or if the message is refused, and `StoreUnavailable` if the service is too
+    busy or the outcome is unknown."""
     match = ARN.fullmatch(arn)
     if match is None:
         raise ValueError(f"{arn!r} is not the ARN of a queue of SQS or a topic of SNS")

@@ -96,7 +96,7 @@ class SdkTransport:
         raise Ambiguous("the SDK of AWS ended a call without an answer of the store")
 
     async def close(self) -> None:
-        """Closes the connections of the SDK."""
+        """Closes the connections of Amazon's SDK to S3."""
         await self._stack.aclose()
 
     def _parameters(self, request: Request) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class _SessionWithoutRedirects:
         self._session = session
 
     async def request(self, method: str, **options: Any) -> aiohttp.ClientResponse:
-        """Sends one request, and follows no redirect."""
+        """Sends one request over the session of aiohttp, and returns the response; follows no redirect."""
         return await self._session.request(method, **options, allow_redirects=False)
 
 

@@ -37,9 +37,10 @@ class S3Store(BucketStore):
         super().__init__(bucket, prefix, client)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """Returns a page of objects as `BucketStore.list` does. A directory bucket lists up to a slash only, so the
-        page leaves out what does not start with `prefix`, is never `in_order`, and may have fewer entries, or none,
-        before the last page."""
+        """Returns a page of at most 1,000 objects whose keys start with `prefix`: the first page, or the one after the
+        cursor `after`. A directory bucket lists up to a slash only, so the page leaves out objects that do not start
+        with `prefix`, is never `in_order`, and may have fewer entries, or none, before the last page. Raises as
+        `BucketStore.list` does."""
         page = await super().list(prefix, after)
         if not self._by_folder:
             return page
@@ -52,7 +53,8 @@ class S3Store(BucketStore):
         return Request("PUT", key, {**self._headers, **self._object_headers, **etag_headers(when)}, body=body)
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes up to a batch of objects by one request to S3, as `BucketStore._delete_batch` describes."""
+        """Deletes at most `batch_size` objects by one request to S3. Returns the failures by key; `Unknown` if any of
+        the objects may be deleted, also if the response can't be read. Raises `StoreError` if none was deleted."""
         whole = {self._prefix + key: key for key in keys}
         body = write_deletion(whole)
         headers = {**self._headers, "content-type": "application/xml", "content-md5": md5_of(body)}

@@ -68,9 +68,9 @@ class BucketStore(Bucket, ABC):
         return Unchanged(answer.now_ms) if answer.status == HTTPStatus.NOT_MODIFIED else self._found(answer)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object, with the
-        version of the object; `Missing` if there is none. Raises ValueError for a negative start or a length under 1.
-        """
+        """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object and none
+        behind it (which takes a second request), with the version of the object; `Missing` if there is none. Raises
+        ValueError for a negative start or a length under 1, and `StoreError` if the object cannot be read."""
         check_range(start, length)
         request = self._reading(self._key(key))
         span = {self.range_header: f"bytes={start}-{start + length - 1}"}

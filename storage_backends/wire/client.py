@@ -69,7 +69,7 @@ class Client:
 
     async def read(self, request: Request) -> Answer:
         """Sends a read, retries transient failures, and returns the answer. Raises `StoreError` for any other failure,
-        and when the attempts or `PATIENCE_S` are used up."""
+        also for an answer that is too large, and when the attempts or `PATIENCE_S` are used up."""
         try:
             return await self._repeat(request, ambiguous_too=True)
         except OversizedAnswer as error:

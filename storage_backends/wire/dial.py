@@ -56,8 +56,8 @@ async def resolve(host: str, port: int) -> list[Address]:
 
 
 def interleaved(addresses: Sequence[Address]) -> list[Address]:
-    """Returns the addresses of both families in turn, the preferred family first: one that leads nowhere then delays by
-    one pause, not by one for each of its addresses."""
+    """Returns the addresses of both families in turn, that of the first address first: one that leads nowhere then
+    delays by one pause, not by one for each of its addresses."""
     preferred = [each for each in addresses if each[0] == addresses[0][0]]
     others = [each for each in addresses if each[0] != addresses[0][0]]
     return [each for each in chain.from_iterable(zip_longest(preferred, others)) if each is not None]

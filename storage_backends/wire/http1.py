@@ -94,7 +94,8 @@ class ResponseReader:
 
     def feed(self, data: bytes) -> Response | None:
         """Parses further bytes of a response, as the connection delivers them. Returns the response once it is whole,
-        None before. Raises `AnswerLost` for bytes that are not HTTP, `AnswerTooLarge` for too many."""
+        None before. Raises `AnswerLost` for bytes that are not HTTP, unless they follow the whole response, and
+        `AnswerTooLarge` for too many."""
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:

@@ -124,9 +124,10 @@ class RequestStore:
         *args: _P.args,
         **kwargs: _P.kwargs,
     ) -> _Answer:
-        """Calls `ask(key, ...)`, a method of the inner store, and returns its answer. Records the call as one of `kind`
-        that sends `written` bytes, and lets the clock learn the store's time. Raises `DeadlinePassed` if the deadline
-        has passed, and `CallTimedOut` if it passes within the call."""
+        """Calls `ask(key, ...)`, a method of the inner store, and returns its answer. Records the call, also one that
+        fails, as one of `kind` that sends `written` bytes, and lets the clock learn the store's time. Raises
+        `DeadlinePassed`, without a call, if the deadline has passed, and `CallTimedOut` if it passes within the
+        call."""
         left_ms = self._left_ms()
         if left_ms <= 0:
             raise DeadlinePassed(LATE)
