@@ -49,11 +49,11 @@ class MemoryStore:
         self._versions_made = 0
 
     def keys(self, prefix: str = "") -> Sequence[str]:
-        """Returns every key that starts with `prefix`, in order, for tests."""
+        """Returns every key in this store in memory that starts with `prefix`, in order, for tests."""
         return [key for key in self._sorted_keys if key.startswith(prefix)]
 
     def sizes(self) -> Iterator[tuple[str, int]]:
-        """Iterates over all keys, each with the size of its object in bytes."""
+        """Iterates over all keys of this store in memory, in no order, each with the size of its object in bytes."""
         return ((key, len(found.body)) for key, found in self._objects.items())
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:

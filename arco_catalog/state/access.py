@@ -120,8 +120,8 @@ class CallTime:
 
 @dataclass(slots=True)
 class CacheEntry(Generic[T]):
-    """A cached record, and when the last call that returned it was sent; for a write of this process, when it was
-    acknowledged."""
+    """A cached record, and when the last call that returned or confirmed it was sent; for a write of this process, when
+    it was acknowledged."""
 
     value: T
     at: CallTime

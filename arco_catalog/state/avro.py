@@ -158,7 +158,7 @@ class _NeedsBytes(Exception):
 
 
 class _Buffer:
-    """The bytes of a file that were read, and the position up to which they are taken."""
+    """The bytes of an Avro file that were read, and the position up to which they are taken."""
 
     def __init__(self) -> None:
         self._bytes = b""

@@ -83,7 +83,7 @@ def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
     checked = _Checker().check(schema, "", 0)
     writer = _record(checked.schema)
     if checked.smallest == 0:
-        raise Unreadable("the Avro schema has records that may take no bytes, expected at least one")
+        raise Unreadable("the Avro schema has records that may take no bytes, expected at least one byte a record")
     return FileSchemas(writer, prune(writer, fields))
 
 

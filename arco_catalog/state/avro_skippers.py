@@ -52,7 +52,8 @@ _SECOND: Final = 2
 
 
 class Patterns:
-    """The compiled patterns of one file, `MAX_PATTERN_BYTES` at most."""
+    """The compiled patterns of one file, which have `MAX_PATTERN_BYTES` at most, with some bytes for each one; beyond
+    that none is compiled."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, int, bytes], Match] = {}

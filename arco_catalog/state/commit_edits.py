@@ -97,7 +97,8 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
     start = max((place for place, each in enumerate(chain) if is_whole(each)), default=None)
     if start is None:
         raise InternalError(
-            f"registry commit {chain[0].get('id')} is not whole: it has only edits, as all commits after it have"
+            f"HEAD as of a registry commit can't be computed: commit {chain[0].get('id')} is not whole, nor is one "
+            "after it: their objects have only edits of the index"
         )
     first, *later = chain[start:]
     index, parent = mapping(first, "index"), first
@@ -106,7 +107,8 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
     for each in later:
         if each.get("parent") != parent.get("id"):
             raise InternalError(
-                f"registry commit {each.get('id')}, with only edits, does not follow commit {parent.get('id')}"
+                f"HEAD as of a registry commit can't be computed: commit {each.get('id')}, which has only edits of the "
+                f"index, does not follow commit {parent.get('id')}"
             )
         embedded, refs = _changed(embedded, refs, each)
         parent = each

@@ -37,11 +37,11 @@ _BIG_ENDIAN: Final = "big"
 
 
 class InvalidPart(Exception):
-    """The bytes are no part of an index of deletes in the form of this version."""
+    """The bytes are no part of an index of deletes in the form of this version, or are corrupt."""
 
 
 class Block(NamedTuple):
-    """A block of a part: how many rows it has, and its bytes, compressed."""
+    """A block of a part of an index of deletes: the number of rows, and that of the compressed bytes."""
 
     rows: int
     size: int
@@ -67,7 +67,8 @@ class PartHeader(NamedTuple):
 
 
 class BlockRows(NamedTuple):
-    """Rows of a block by number, and the place of the block in its part, in bytes."""
+    """Some rows of a block of a part of an index of deletes, by number; and where in the part the compressed block
+    starts, and how long it is, in bytes."""
 
     start: int
     size: int
@@ -139,7 +140,7 @@ def _block(value: JsonValue) -> Block:
         case [int(rows), int(size)] if rows > 0 and size > 0:
             return Block(rows, size)
         case _:
-            raise InvalidPart("a block in its header has another form")
+            raise InvalidPart("a block in the header of a part of an index of deletes is not a pair of rows and bytes")
 
 
 def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set[int]:
@@ -151,7 +152,7 @@ def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[B
     """Returns the rows of a part that have one of these hashes by its `table` of them, by block; blocks without such
     rows are left out. Raises `InvalidPart` for a table of another length."""
     if len(table) != _HASH_BYTES * header.files:
-        raise InvalidPart("its table of hashes has another length")
+        raise InvalidPart("the table of hashes of a part of an index of deletes has another length than its rows need")
     of_rows = unpack(f">{header.files}I", table)
     if hashes.isdisjoint(of_rows):
         return []
@@ -173,12 +174,12 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
     try:
         lines = unpacker.decompress(packed, MAX_BLOCK_BYTES).split(b"\n")
         if not unpacker.eof:
-            raise InvalidPart("a block is too long, or ends too early")
+            raise InvalidPart("a block of a part of an index of deletes is too long, unpacked, or ends too early")
         return [_file(loads(lines[row])) for row in rows]
     except zlib.error as error:
-        raise InvalidPart(f"a block can't be unpacked: {error}") from error
+        raise InvalidPart(f"a block of a part of an index of deletes can't be unpacked: {error}") from error
     except (MalformedJson, ValueError, TypeError, LookupError, InvalidOperation) as error:
-        raise InvalidPart(f"a row is corrupt: {error}") from error
+        raise InvalidPart(f"a row of a part of an index of deletes is corrupt: {error}") from error
 
 
 def _hash(key: str) -> int:
@@ -255,7 +256,7 @@ def _untagged(value: JsonValue) -> Any:
 def _items(value: JsonValue) -> list[JsonValue]:
     """Returns the value as it is if it is a list. Raises `TypeError` for any other value."""
     if not isinstance(value, list):
-        raise TypeError(f"expected a list, got a {type(value).__name__}")
+        raise TypeError(f"expected a list in a row of an index of deletes, got a {type(value).__name__}")
     return value
 
 

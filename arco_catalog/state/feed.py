@@ -83,7 +83,9 @@ class FeedRecord:
                     integer(stored, "at_ms"),
                     mapping(stored, "details"),
                 )
-        raise InternalError(f"a record of the event feed has the unknown kind {kind!r}: use a newer version")
+        raise InternalError(
+            f"a record of the event feed has the unknown kind {kind!r}: use a newer version of the program"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,10 @@ class FeedSegment:
         first = integer(document, "first")
         records = [FeedRecord.parse(each) for each in objects(document, "records")]
         if not records or [each.number for each in records] != [*range(first, first + len(records))]:
-            raise InternalError(f"The segment {where} of the event feed is corrupt: its numbers are not consecutive")
+            raise InternalError(
+                f"The segment {where} of the event feed is corrupt: it has no records, or their numbers are not "
+                "consecutive"
+            )
         return cls(
             text(document, "id"),
             optional_text(document, "previous"),

@@ -50,7 +50,7 @@ class FeedCursor:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlace:
-    """The place of a segment: the number of its first record, and the one after its last."""
+    """The place of a segment of the event feed: the number of its first record, and the one after its last."""
 
     first: int
     next: int
@@ -58,9 +58,9 @@ class SegmentPlace:
 
 @dataclass
 class CursorShard:
-    """A part of the cursors, by entities, that includes the segments up to the one at `up_to`, None before the first.
-    `stored` is the number up to which the stored shard includes the records, `segments_behind` how many segments came
-    after these, and `is_changed` whether its cursors differ from these."""
+    """A part of the cursors of the event feed, by entities, that includes the segments up to the one at `up_to`, None
+    before the first. `stored` is the number up to which the stored shard includes the records, `segments_behind` how
+    many segments came after these, and `is_changed` whether the cursors differ from the stored ones."""
 
     by_entity: dict[str, FeedCursor] = field(default_factory=dict)
     up_to: SegmentPlace | None = None

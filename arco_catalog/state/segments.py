@@ -190,7 +190,7 @@ class KeyRange:
 
 
 class Directory:
-    """All segments of one state of the index, in order."""
+    """The directory of the index: references to all segments of one state of the index, in the order of their keys."""
 
     __slots__ = ("_firsts", "refs")
 

@@ -18,8 +18,8 @@ LEASE_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The object of a transaction as it was read: the document at a version. `age_ms` is the time since it was last
-    written."""
+    """The object of a transaction as it was read: the document at a version, None if it is not stored yet. `age_ms` is
+    the time since it was last written, by the store's clock."""
 
     document: JsonObject
     version: Version | None

@@ -18,8 +18,8 @@ Walk = Generator[Listed | str, None, None]
 
 class PausedWalks:
     """Keeps walks over the files of a local store that are paused at the end of a page, by prefix and cursor, so that
-    the next page need not read a folder of 100,000 names again. Keeps the newest `PAUSED_WALKS`; for any other page a
-    new walk starts."""
+    the next page need not read a folder of 100,000 names again. Keeps the `PAUSED_WALKS` that were kept last, and
+    closes others; for a page without a walk a new one starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -38,7 +38,8 @@ class _ExpiringKeys:
 
 
 class ContainerCredentials:
-    """A source of temporary AWS keys from a container's endpoint, which are renewed before they expire."""
+    """A source of temporary AWS keys from a container's endpoint, which are renewed before they expire. If a renewal
+    fails, the old keys are used as long as they are valid."""
 
     def __init__(self, config: ContainerEndpoint, now_ms: Callable[[], int]) -> None:
         self._config = config

@@ -20,8 +20,9 @@ class BatchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Deletes objects of one store: `size` keys at a time by `send`, which raises `StoreError` if nothing was deleted.
-    Where the store does not support or cannot read such a request, deletes the objects one by one by `delete`."""
+    """Deletes objects of one store: `size` keys at a time by `send`, which raises `StoreError` if nothing was deleted;
+    keys for which the store was too busy are sent again. Where the store does not support or cannot read such a
+    request, deletes the objects one by one by `delete`."""
 
     client: Client
     size: int
