@@ -51,10 +51,9 @@ def _always(_: object) -> bool:
 @dataclass(frozen=True, slots=True)
 class EntrySelection:
     """Which entries of a manifest are read: from the one at position `first` up to the one before `end`, or to the last
-    if that is None, unless they are deleted ones, if the partition `may_match` and the `statistics_may_match`; with
-    `added_only`, only those with the status added. `spec` is the manifest's partition spec, and
-    `partition_types` are the types of its fields' values. Statistics are read of these `columns`, of all if that is
-    None."""
+    if that is None, without deleted ones, if the partition `may_match` and the `statistics_may_match`; with
+    `added_only`, only those with the status added. `spec` is the manifest's partition spec, and `partition_types` are
+    the types of its fields' values. Statistics are read of these `columns`, of all if that is None."""
 
     spec: PartitionSpec
     partition_types: Sequence[str]
