@@ -408,6 +408,7 @@ class State:
         self._cache_segment(segment)
 
     def _cache_segment(self, segment: Segment) -> None:
+        """Caches a segment of the registry's index for the process, with about the memory that it takes as its size."""
         self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:

@@ -54,6 +54,9 @@ def reader_of(schema: JsonValue, part: JsonValue = None, skippers: Skippers | No
 
 
 def _union_reader(branches: Sequence[Read]) -> Read:
+    """Returns the function that reads a value of an Avro union by the reader of the branch that the data names. It
+    raises `IndexError` for a branch that the union does not have."""
+
     def read(data: bytes, place: int) -> tuple[object, int]:
         branch, start = read_branch(data, place)
         return branches[branch](data, start)
@@ -112,6 +115,9 @@ def _skipping_reader(skip: Skip) -> Read:
 
 
 def _array_reader(read_item: Read) -> Read:
+    """Returns the function that reads an Avro array as a list of values, by `read_item`; it raises `Unreadable` for
+    more than `MAX_ITEMS`."""
+
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: list[object] = []
         count, place = read_count(data, place)
@@ -126,6 +132,9 @@ def _array_reader(read_item: Read) -> Read:
 
 
 def _map_reader(read_value: Read) -> Read:
+    """Returns the function that reads an Avro map as a dict of values, by `read_value`; it raises `Unreadable` for more
+    than `MAX_ITEMS`. Of two values with one key the last counts."""
+
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[str, object] = {}
         total = 0

@@ -192,6 +192,8 @@ class _Checker:
                 return self._check_single(other if isinstance(other, str) else None, space, depth)
 
     def _check_union(self, branches: Sequence[JsonValue], space: str, depth: int) -> _Type:
+        """Returns the checked form of an Avro union and of its branches, as `check` does; nulls in it are not counted
+        as types."""
         if not 0 < len(branches) <= MAX_BRANCHES:  # a value of none would take no bytes, and so any number of them
             raise Unreadable(f"the Avro schema has a union of {len(branches)} types, expected 1 to {MAX_BRANCHES}")
         return _Type(
@@ -227,6 +229,8 @@ class _Checker:
         return _Type({"type": "array" if of == "items" else "map", of: items.schema}, 1)
 
     def _check_fixed(self, schema: JsonObject, space: str) -> _Type:
+        """Returns the checked form of an Avro type fixed, as `check` does; it keeps the logical type decimal if the
+        size allows that."""
         size = schema.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_FIXED_BYTES:
             raise Unreadable(f"the Avro schema has a fixed type whose size is not 0 to {MAX_FIXED_BYTES:,} bytes")

@@ -193,6 +193,8 @@ def _sequence_skipper(skips: Sequence[Skip]) -> Skip:
 
 
 def _union_skipper(branches: Sequence[Skip]) -> Skip:
+    """Returns the function that skips a value of an Avro union by the skipper of the branch that the data names."""
+
     def skip(data: bytes, place: int) -> int:
         branch, start = read_branch(data, place)
         return branches[branch](data, start)

@@ -208,10 +208,13 @@ class RelationEntry:
 
     @property
     def reserved(self) -> tuple[str, ...]:
+        """The locations that were added for a commit that may not have been made."""
         return texts(self.json, "reserved")
 
     @property
     def leaving(self) -> dict[str, str]:
+        """The locations that are about to be removed, with the id of the release that removes each; no commit may rely
+        on them."""
         return {place: release for place, release in mapping(self.json, "leaving").items() if isinstance(release, str)}
 
     @property

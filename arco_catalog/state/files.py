@@ -481,9 +481,9 @@ def _depth(mount: Mount) -> int:
 
 
 def unpack(raw: bytes, limit: int) -> bytes | None:
-    """Unpacks a gzip file, of one or several members and zero bytes behind; None if it has more than `limit` bytes
-    unpacked, of which at most one is unpacked. Raises `zlib.error` for corrupt data or more than `MAX_MEMBERS` members,
-    and `EOFError` for a truncated file."""
+    """Returns the unpacked bytes of a gzip file, of one or several members and zero bytes behind; None if they are more
+    than `limit`, as soon as one byte more was unpacked. Raises `zlib.error` for corrupt data or more than `MAX_MEMBERS`
+    members, and `EOFError` for a truncated file."""
     parts: list[bytes] = []
     room, place, view = limit, 0, memoryview(raw)
     for _ in range(MAX_MEMBERS):

@@ -13,8 +13,9 @@ if TYPE_CHECKING:  # a cold start without a listing must not import XML
 
 
 def read_listing(body: bytes) -> ListedPage:
-    """Parses a page of a container's listing. Directories of a hierarchical namespace are left out. Raises ValueError
-    unless the page is complete, so that no error is taken for an empty listing."""
+    """Parses a page of the listing of an Azure container, which is XML, and returns its objects and the marker of the
+    next page. Directories of a hierarchical namespace are left out. Raises ValueError unless the page is complete, so
+    that no error is taken for an empty listing."""
     root = parse_xml(body, "the listing", "EnumerationResults")
     blobs, marker = root.find("Blobs"), root.find("NextMarker")
     if blobs is None or marker is None:

@@ -81,8 +81,8 @@ def _is_of_bucket(error: _Error) -> bool:
 
 
 def _error_in(response: Response) -> _Error:
-    """Parses the body of an error: JSON in the form of Google's reference, or the first line of a text. Reason and
-    message are empty for JSON in another form, and for HTML or XML."""
+    """Returns the error in the body of a response: from JSON in the form of Google's reference, or as message the first
+    line of a text. Reason and message are empty for JSON in another form, and for HTML or XML."""
     body = response.body[:65_536]
     try:
         document = orjson.loads(body)

@@ -78,6 +78,8 @@ class GoogleTokens:
         self._asking = asyncio.Lock()
 
     async def current(self) -> str:
+        """Returns an access token that has not expired, after loading or renewing the credentials if needed. Raises
+        `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
         return (await self._fresh()).token()
 
     async def expiring(self) -> ExpiringToken:
@@ -100,6 +102,8 @@ class GoogleTokens:
             return self._credentials
 
     async def renewed(self, refused: str) -> str:
+        """Returns another access token in place of `refused`, which it renews unless another task has; the same one if
+        the renewal fails while it is valid. Raises as `current` does."""
         async with self._asking:
             if self._credentials is not None and self._credentials.token() == refused:  # no other task has renewed it
                 await asyncio.to_thread(self._credentials.renew)

@@ -65,7 +65,8 @@ class SdkTransport:
         self._session.close()
 
     def _exchange(self, request: Request) -> Response:
-        """Sends a request as `send` does, in the thread that calls it, and returns the response."""
+        """Sends a request as `send` does, in the thread that calls it, and returns the response. Raises as `send`
+        does."""
         try:
             answer = self._sent(request)
             if answer.status_code == HTTPStatus.UNAUTHORIZED and self._has_renewed(answer.request):

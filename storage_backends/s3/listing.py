@@ -22,8 +22,8 @@ _EMPTY_PAGE = (
 
 
 def read_listing(body: bytes) -> ListedPage:
-    """Parses a page of a listing. Raises ValueError unless it is complete, so that no error is taken for an empty
-    listing."""
+    """Parses a page of the listing of an S3 bucket, which is XML, and returns its objects and the token for the next
+    page. Raises ValueError unless it is complete, so that no error is taken for an empty listing."""
     if re.fullmatch(_EMPTY_PAGE, body):  # often the first request of a function: an XML parser is slow to import
         return ListedPage((), None)
     root = parse_xml(body, "the listing", "ListBucketResult")

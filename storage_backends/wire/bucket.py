@@ -39,6 +39,7 @@ class Bucket:
 
 @lru_cache(maxsize=4_096)  # no key is longer than 1,024 bytes
 def _key_in_bucket(prefix: str, key: str) -> str:
+    """Returns the prefix and the key, joined. Raises `InvalidKey` if the key, or both together, are no valid key."""
     check_key(key)
     check_key(prefix + key)  # the limit is on the whole
     return prefix + key

@@ -140,11 +140,14 @@ class ResponseReader:
             self.keep_alive = False  # a second answer to one request
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Keeps a header of the response, with its name in lower case; ignores one that follows the final headers."""
         if self._status >= 200:
             return  # a trailer, or the header of a second answer
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
+        """Keeps the status, and whether the connection may carry another request. The response to a HEAD is then
+        whole."""
         if self.whole is None:
             self._status = self._parser.get_status_code()
             self.keep_alive = self._parser.should_keep_alive()
@@ -153,6 +156,7 @@ class ResponseReader:
                 self._end()
 
     def on_body(self, part: bytes) -> None:
+        """Keeps a part of the response's body, unless the body is too long by now."""
         if self.whole is not None:
             self.keep_alive = False
             return
@@ -161,6 +165,8 @@ class ResponseReader:
             self._body.append(part)
 
     def on_message_complete(self) -> None:
+        """Makes the response whole, or forgets the headers of an informational one (100 to 199), after which the
+        response comes."""
         if self._status < 200:  # an informational answer, such as 100 or 103
             self._headers.clear()
         elif self.whole is None:
@@ -251,6 +257,8 @@ class Connection(asyncio.Protocol):
         self._transport = encrypted
 
     def data_received(self, data: bytes) -> None:
+        """Gives bytes that came to the reader of the exchange under way, which ends if its response is whole or not
+        valid. Closes the connection if there is no exchange."""
         self._heard = True
         if self._reader is None or self._answer is None or self._answer.done():
             self._transport.abort()  # unsolicited bytes
@@ -264,12 +272,14 @@ class Connection(asyncio.Protocol):
             self._answer.set_result(answer)
 
     def eof_received(self) -> None:
+        """Ends the exchange under way, if there is one and the end of the connection makes its response whole."""
         if self._reader is not None and self._answer is not None and not self._answer.done():
             answer = self._reader.end()
             if answer is not None:
                 self._answer.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Cancels the alarm, and fails the exchange under way, if there is one, by `AnswerLost`."""
         if self._alarm is not None:
             self._alarm.cancel()
         reason = f"was lost: {exc!r}" if exc else "was closed before the answer was whole"
@@ -303,6 +313,7 @@ class Connection(asyncio.Protocol):
         self._set_alarm(loop)
 
     def _unsent_bytes(self) -> int:
+        """Returns the number of bytes of the request that wait to be sent, below TLS too."""
         unsent = self._transport.get_write_buffer_size()
         if self._socket_transport is self._transport:
             return unsent
