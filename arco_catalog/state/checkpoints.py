@@ -77,8 +77,8 @@ class Checkpoints:
         return log
 
     def record(self, entity: str, walked: WalkCheckpoint, files: int = 0) -> None:
-        """Notes in memory up to which metadata file an entity was `walked`, after a walk over `files` files. `write`
-        stores it."""
+        """Notes in memory up to which metadata file an entity was `walked`, and counts the entity and the `files` files
+        of the walk in `unwritten`. `write` stores it."""
         self.by_entity[entity] = walked
         self.unwritten += 1 + files
         self._changed.setdefault(shard_of(entity), set()).add(entity)

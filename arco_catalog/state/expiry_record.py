@@ -25,8 +25,9 @@ class ExpiryRecord:
 
     @classmethod
     def of(cls, snapshots: Sequence[Snapshot], statistics: Iterable[StatisticsFile]) -> Self:
-        """Returns the record of these removed snapshots: their number, and the files that they name. `statistics` has
-        the files of all snapshots of the table, of which those of the removed ones are taken."""
+        """Returns the record of these removed snapshots: their number, and the files that they name, each once.
+        `statistics` has the files of all snapshots of the table, of which those of the removed ones are taken.
+        Manifests are taken of snapshots without a manifest list."""
         removed = {snapshot["snapshot-id"] for snapshot in snapshots}
         lists = dict.fromkeys(each["manifest-list"] for each in snapshots if "manifest-list" in each)
         direct = [each.get("manifests", []) for each in snapshots if "manifest-list" not in each]

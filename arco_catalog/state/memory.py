@@ -154,7 +154,7 @@ class _Share:
 
     def _grant(self) -> None:
         """Grants memory to the waiting requests in their order, until an amount does not fit. Requests that only those
-        of their own owner stop are skipped, and keep their turn."""
+        of their own owner stop are skipped, and keep their turn; cancelled ones are dropped."""
         passed: list[_Waiter] = []
         while self._waiting:
             waiter = self._waiting[0]

@@ -178,7 +178,7 @@ class LocalStore:
         return await self._in_thread(prefix, lambda: self._list(prefix, after or ""))
 
     async def close(self) -> None:
-        """Waits for the calls under way and ends the threads."""
+        """Waits for the calls under way, ends the threads, and closes the listings that are paused."""
         await asyncio.to_thread(self._threads.shutdown)
         self._walks.close()
 

@@ -36,8 +36,9 @@ class S3Transport:
         self._head_of_read = lru_cache(REMEMBERED_HEADS)(self._sign_read)
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
-        """Signs one request, sends it once, and returns the response. Raises `StoreUnavailable` if nothing was sent,
-        `Ambiguous` if no complete response came, and other `StoreError`s for a request that can't be made."""
+        """Signs one request, sends it once, and returns the response, whatever its status; equal reads of an object
+        within a minute are signed once. Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete
+        response came, and other `StoreError`s for a request that can't be made."""
         credentials, now_ms = await self._credentials.current(), system_now_ms() + clock_skew_ms
         if request.method == "GET" and not request.query:
             minute_ms = now_ms - now_ms % READ_SIGNED_MS
