@@ -70,7 +70,7 @@ class MemoryStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object and none
-        behind it, with the version of the object; `Missing` if there is none. Raises ValueError for a negative start or
+        after it, with the version of the object; `Missing` if there is none. Raises ValueError for a negative start or
         a length under 1."""
         check_range(start, length)
         found = await self.get(key)

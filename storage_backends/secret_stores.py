@@ -61,8 +61,8 @@ async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 async def _ask(url: str, token: str, now_ms: Callable[[], int]) -> bytes:
     """Requests a secret over a new connection, and returns the response body. `now_ms` is the clock by which
-    connections age. Raises `StoreUnavailable` without a response or for one that may pass, and `StoreDenied` for any
-    other but 200."""
+    connections age. Raises `StoreUnavailable` without a response or for one that may pass, and another `StoreError` for
+    any other but 200."""
     response = await fetch(url, {"authorization": f"Bearer {token}"}, now_ms, MAX_BYTES)
     if response.status != 200:
         raise failure_of("the secret cannot be read: the store of secrets", response)

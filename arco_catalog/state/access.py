@@ -296,7 +296,7 @@ class State:
 
     def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> Steps[RegistryState]:
         """Computes the registry commit that follows `head`, with these edits and operations, a fresh id and the present
-        time; it is not stored. It gets the server's key policy, if there is one, if no commit has recorded one yet; a
+        time; it is not written. It gets the server's key policy, if there is one, if no commit has recorded one yet; a
         first commit then also gets the server's allowed locations. If the commit spills, this needs the segments that
         it rewrites."""
         spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
@@ -408,7 +408,8 @@ class State:
         self._cache_segment(segment)
 
     def _cache_segment(self, segment: Segment) -> None:
-        """Caches a segment of the registry's index for the process, with about the memory that it takes as its size."""
+        """Puts a segment of the registry's index into the process's cache, with about the memory that it takes as its
+        size."""
         self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:
@@ -562,8 +563,8 @@ class State:
 
     async def delete(self, key: str, when: When = ANY) -> Applied | PreconditionFailed:
         """Deletes an object if `when` holds, and sends the deletion until its outcome is definite, from the second time
-        on whatever the object's version is: the first sending may have applied. Returns `PreconditionFailed` only if
-        the first sending was refused. Raises `StoreError`."""
+        on whatever the object's version is: the first sending may have applied. Returns `PreconditionFailed` only after
+        the first sending. Raises `StoreError`."""
         outcome = await self.store.delete(key, when)
         while isinstance(outcome, Unknown):
             await self.pause()

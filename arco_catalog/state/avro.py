@@ -181,8 +181,8 @@ class _Buffer:
         self._place = mark
 
     def take(self, size: int) -> bytes:
-        """Returns the next `size` bytes of the Avro file in the buffer, and moves the position behind them. Raises
-        `_NeedsBytes`, without a move, if the buffer has fewer."""
+        """Returns the next `size` bytes of the Avro file in the buffer, and advances the position. Raises
+        `_NeedsBytes`, without that, if the buffer has fewer."""
         if size > len(self):
             raise _NeedsBytes(size - len(self))
         taken = self._bytes[self._place : self._place + size]
@@ -191,7 +191,7 @@ class _Buffer:
 
     def long(self) -> int:
         """Takes a long integer of Avro, in the variable-length zig-zag code. Raises `_NeedsBytes` if it is not there
-        completely, and `Unreadable` if it has more than ten bytes."""
+        completely, and an error if it has more than ten bytes."""
         value = 0
         for shift in range(0, 70, 7):
             [byte] = self.take(1)
@@ -265,7 +265,7 @@ class _Parser(Generic[T]):
     def _read_header(self) -> "_Records[T]":
         """Reads the header of the Avro file, sets the sync marker, and returns the decoder of the records, which has no
         block yet. Raises `_NeedsBytes` if the header is not there completely, `UnpacksTooLong` if it is too long,
-        `Unreadable` if it is corrupt or has an unsupported codec or schema, and what `decoder_for` raises."""
+        another error if it is corrupt or has an unsupported codec or schema, and what `decoder_for` raises."""
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
@@ -283,7 +283,7 @@ class _Parser(Generic[T]):
 
     def _read_metadata(self) -> dict[str, bytes]:
         """Reads the entries of the Avro header, by name; of two with one name the last counts. Raises `_NeedsBytes` if
-        they are not there completely, and `Unreadable` if they are corrupt or too many."""
+        they are not there completely, and an error if they are corrupt or too many."""
         found: dict[str, bytes] = {}
         entries = 0
         while (count := self._buffer.long()) != 0:
@@ -300,7 +300,7 @@ class _Parser(Generic[T]):
 
     def _read_text(self) -> bytes:
         """Reads a name or value in the Avro header, as bytes. Raises `_NeedsBytes` if it is not there completely, and
-        `Unreadable` if its size is negative or beyond the bound."""
+        an error if its size is negative or too large."""
         size = self._buffer.long()
         if not 0 <= size <= MAX_HEADER_BYTES:
             raise Unreadable(
@@ -310,7 +310,7 @@ class _Parser(Generic[T]):
 
     def _read_block(self, records: "_Records[T]") -> None:
         """Reads one block of the Avro file, and opens it in `records`. Raises `_NeedsBytes` if it is not there
-        completely, `UnpacksTooLong` if it is too long, packed or unpacked, and `Unreadable` if it is corrupt."""
+        completely, `UnpacksTooLong` if it is too long, packed or unpacked, and another error if it is corrupt."""
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
@@ -350,8 +350,7 @@ class _Records(Generic[T]):
     def open_block(self, count: int, packed: bytes) -> None:
         """Decompresses the next block of `count` records, so that `decode` returns them. Of a block that is skipped it
         only counts the records, which are checked with the next block. A block without records counts as one. Raises
-        `Unreadable` for a corrupt block, or if the file has too many records, and `UnpacksTooLong` for too many
-        bytes."""
+        `UnpacksTooLong` for too many bytes; a corrupt block, or too many records of the file, are another error."""
         limits = self._limits
         if self._skips(count):
             self._file_records += max(1, count)
@@ -384,7 +383,7 @@ class _Records(Generic[T]):
     def decode(self, max_records: int, max_bytes: int) -> tuple[int, Sequence[T]]:
         """Decodes the next records of the present Avro block: at most `max_records`, and none that starts after the
         next `max_bytes` bytes. Returns their number, 0 at the end of the block, and their values, without those of
-        records that `decode` of the constructor leaves out. Raises `Unreadable` for a corrupt record."""
+        records that `decode` of the constructor leaves out. A corrupt record is an error."""
         decoded: list[T] = []
         before, max_pending = self.left, self.pending - max_bytes
         end = before - max_records
@@ -398,8 +397,8 @@ class _Records(Generic[T]):
         return before - self.left, decoded
 
     def _decode_one(self) -> T | None:
-        """Decodes the next Avro record, and moves the position behind it; None for one that is left out of the result.
-        Raises `Unreadable` for a record that is corrupt or too long."""
+        """Decodes the next Avro record, and advances the position; None for one that is left out of the result. Raises
+        `Unreadable` for a record that is corrupt or too long."""
         longest = self._limits.record_bytes
         if self._place > longest:
             self._start += self._place

@@ -31,13 +31,13 @@ class Decompressor(Protocol):
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
         """Takes the next compressed bytes of an Avro block, and returns at most `max_length` decompressed bytes. Keeps
-        the rest: a further call, with no bytes, returns more of it."""
+        the rest: the next call, with no bytes, returns more of it."""
 
 
 def unpack_with(codec: str) -> Unpack:
     """Returns the function that decompresses blocks with an Avro codec; it raises `Unreadable` for a corrupt block, and
-    `UnpacksTooLong` for one longer than its limit in bytes. For a codec that is not supported, or has no installed
-    package, `Unreadable` is raised too, here or at the first block."""
+    `UnpacksTooLong` for one longer than its limit in bytes. A codec that is not supported, or has no installed package,
+    is such an error too, here or at the first block."""
     if codec == "null":
         return _as_is
     if codec == "snappy":
@@ -62,7 +62,7 @@ def unpack_with(codec: str) -> Unpack:
 def pieces(decompressor: Decompressor, data: bytes, limit: int) -> Iterator[bytes]:
     """Yields the decompressed data of an Avro block, in pieces of at most a megabyte. Raises `UnpacksTooLong` if they
     have more bytes than the limit, and what the decompressor raises. After the last piece the decompressor's `eof` is
-    whether the block was complete. Bytes behind the end of the compressed data are ignored."""
+    whether the block was complete. Bytes after the end of the compressed data are ignored."""
     left = limit
     for start in range(0, len(data), INPUT_BYTES):
         part = data[start : start + INPUT_BYTES]

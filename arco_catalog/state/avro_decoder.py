@@ -115,8 +115,8 @@ def _skipping_reader(skip: Skip) -> Read:
 
 
 def _array_reader(read_item: Read) -> Read:
-    """Returns the function that reads an Avro array as a list of values, by `read_item`; it raises `Unreadable` for
-    more than `MAX_ITEMS`."""
+    """Returns the function that reads an Avro array as a list of values, by `read_item`; more than `MAX_ITEMS` are an
+    error."""
 
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: list[object] = []
@@ -132,8 +132,8 @@ def _array_reader(read_item: Read) -> Read:
 
 
 def _map_reader(read_value: Read) -> Read:
-    """Returns the function that reads an Avro map as a dict of values, by `read_value`; it raises `Unreadable` for more
-    than `MAX_ITEMS`. Of two values with one key the last counts."""
+    """Returns the function that reads an Avro map as a dict of values, by `read_value`; more than `MAX_ITEMS` are an
+    error. Of two values with one key the last counts."""
 
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[str, object] = {}

@@ -192,8 +192,8 @@ class _Checker:
                 return self._check_single(other if isinstance(other, str) else None, space, depth)
 
     def _check_union(self, branches: Sequence[JsonValue], space: str, depth: int) -> _Type:
-        """Returns the checked form of an Avro union and of its branches, as `check` does; nulls in it are not counted
-        as types."""
+        """Returns the checked form of an Avro union and of its branches, as `check` does; nulls in it do not count as
+        types."""
         if not 0 < len(branches) <= MAX_BRANCHES:  # a value of none would take no bytes, and so any number of them
             raise Unreadable(f"the Avro schema has a union of {len(branches)} types, expected 1 to {MAX_BRANCHES}")
         return _Type(
@@ -265,7 +265,7 @@ def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
 
 
 def _record(schema: JsonValue) -> JsonObject:
-    """Returns the Avro schema as it is if it is that of a record; raises `Unreadable` for another one."""
+    """Returns the Avro schema as it is if it is that of a record; another one is an error."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise Unreadable("the Avro schema is not that of a record")
     return schema

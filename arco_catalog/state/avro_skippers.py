@@ -52,8 +52,8 @@ _SECOND: Final = 2
 
 
 class Patterns:
-    """The compiled patterns of one file, which have `MAX_PATTERN_BYTES` at most, with some bytes for each one; beyond
-    that none is compiled."""
+    """The compiled patterns of one file: they have `MAX_PATTERN_BYTES` at most, of which each takes `_EACH_BYTES`
+    besides its own."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, int, bytes], Match] = {}

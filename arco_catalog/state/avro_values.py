@@ -58,8 +58,8 @@ def encode_long(value: int) -> bytes:
 
 
 def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
-    """Reads a value of Avro's type bytes, and returns it with the position behind it. Raises `Unreadable` if it has a
-    negative length or goes on beyond the data."""
+    """Reads a value of Avro's type bytes, and returns it with its end. Raises `Unreadable` if it has a negative length
+    or the data ends within it."""
     length, start = read_long(data, place)
     end = start + length
     if not start <= end <= len(data):
@@ -68,8 +68,8 @@ def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
 
 
 def read_text(data: bytes, place: int) -> tuple[str, int]:
-    """Reads an Avro string, and returns it with the position behind it. Raises as `read_bytes`, and a `ValueError` for
-    bytes that are no UTF-8."""
+    """Reads an Avro string, and returns it with its end. Raises as `read_bytes`, and a `ValueError` for bytes that are
+    no UTF-8."""
     found, end = read_bytes(data, place)
     return found.decode(), end
 
@@ -127,7 +127,7 @@ def type_name(schema: JsonValue) -> str:
 
 def read_branch(data: bytes, place: int) -> tuple[int, int]:
     """Reads the number of a union's branch, of which the value follows, and returns it with the position of the value.
-    Raises `Unreadable` for a negative number; one that is too high is returned."""
+    A negative number is an error; one that is too high is returned."""
     branch, start = read_long(data, place)
     if branch < 0:
         raise Unreadable("an Avro value names a branch of its union by a number below zero")
@@ -152,8 +152,8 @@ def read_count(data: bytes, place: int) -> tuple[int, int]:
 
 
 def fixed_reader(size: int) -> Read:
-    """Returns the function that reads a value of Avro's type fixed, of `size` bytes. It raises `Unreadable` if the data
-    has fewer."""
+    """Returns the function that reads a value of Avro's type fixed, of `size` bytes. The end of the data within them is
+    an error."""
 
     def read(data: bytes, place: int) -> tuple[bytes, int]:
         end = place + size

@@ -19,7 +19,7 @@ class Bell:
 
     @classmethod
     def parse(cls, body: bytes, version: Version, where: str) -> Self:
-        """Reads the stored bell of a registry. A damaged one has no id; the next process that rings writes it anew."""
+        """Reads the bell of a registry. A damaged one has no id; the next process that rings writes it anew."""
         try:
             return cls(text(parse_record(body, where), "id"), version)
         except InternalError:

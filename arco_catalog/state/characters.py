@@ -23,6 +23,6 @@ def escaped(text: str) -> str:
 
 
 def _escape(character: str) -> str:
-    """Returns the JSON escape of a character; two escapes, of its surrogates, for one beyond U+FFFF."""
+    """Returns the JSON escape of a character; two escapes, of its surrogates, for one above U+FFFF."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))

@@ -178,7 +178,7 @@ def _to_json(entries: Mapping[str, WalkCheckpoint], after: str | None) -> JsonOb
 
 
 def _span(span: Span) -> JsonObject:
-    """Returns the stored form of a span of metadata files that the reconciler has yet to walk."""
+    """Returns the JSON of a span of metadata files that the reconciler has yet to walk."""
     newest = span.newest
     return {
         "metadata_location": newest.location,
@@ -189,8 +189,8 @@ def _span(span: Span) -> JsonObject:
 
 
 def _parsed(entry: JsonObject) -> WalkCheckpoint:
-    """Reads the reconciler's checkpoint of an entity from the stored JSON. Raises `InternalError` if a field is missing
-    or has a wrong type."""
+    """Reads the reconciler's checkpoint of an entity from JSON. Raises `InternalError` if a field is missing or has a
+    wrong type."""
     left = tuple(
         Span(
             MetadataFile(text(span, "metadata_location"), integer(span, "metadata_ms")),

@@ -163,7 +163,7 @@ def item_id(item: JsonValue) -> str | None:
 
 def _first_key(ref: JsonValue) -> str:
     """Returns the first key in a reference to a segment of the index. Raises `InternalError` if the reference is
-    damaged."""
+    corrupt."""
     match ref:
         case [_, str(first), *_]:
             return first

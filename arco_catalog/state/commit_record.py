@@ -71,8 +71,8 @@ class CommitRecord:
         return [commit for commit, _ in self.recent()[self.sequence - sequence :]]
 
     def commit_of(self, operation: str) -> str | None:
-        """Returns the id of the commit with an operation, among the last commits that `recent` lists; None if none of
-        them has it."""
+        """Of the last commits that `recent` lists, returns the id of the one with an operation; None if none of them
+        has it."""
         return self._made_by.get(operation)
 
     @cached_property

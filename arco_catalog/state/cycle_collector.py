@@ -15,7 +15,7 @@ garbage meanwhile would else be kept for as long as there is a large document at
 
 class CycleCollector:
     """Python's collector of cyclic garbage, for all threads of the process: it can be disabled while large documents
-    are made, and all objects that exist then can be excluded from later collections."""
+    are parsed, and all objects that exist then can be excluded from later collections."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -208,8 +208,8 @@ def _of_paths(bounds: Mapping[int, bytes] | None) -> Mapping[int, bytes] | None:
 
 
 def _file(row: JsonValue) -> ContentFile:
-    """Reads a delete file from the JSON of a row, as `_row` made it. Raises `TypeError`, `ValueError`, `LookupError` or
-    `InvalidOperation` for a corrupt one."""
+    """Reads a delete file from the JSON of a row, as `_row` writes it. Raises `TypeError`, `ValueError`, `LookupError`
+    or `InvalidOperation` for a corrupt one."""
     fields: list[Any] = [*_items(row), None]
     for place in _TAGGED:
         fields[place] = _untagged(fields[place])

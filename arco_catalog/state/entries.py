@@ -208,7 +208,7 @@ class RelationEntry:
 
     @property
     def reserved(self) -> tuple[str, ...]:
-        """The locations that were added for a commit that may not have been made."""
+        """The locations that were added for a commit that may not have applied."""
         return texts(self.json, "reserved")
 
     @property
@@ -333,7 +333,7 @@ def purge_began(tombstone_or_hold: JsonObject) -> bool:
 
 def purge_requested(tombstone: JsonObject) -> bool:
     """Whether the drop that has written this tombstone requested a purge; True also for the state `purging`, which
-    earlier versions stored instead."""
+    earlier versions wrote instead."""
     return tombstone.get("purge_requested") is True or tombstone.get("state") == "purging"
 
 

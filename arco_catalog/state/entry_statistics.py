@@ -34,15 +34,15 @@ MAX_WHOLE: Final = 64
 
 def counts_reader(schema: JsonValue, columns: Collection[int] | None, patterns: Patterns) -> Read:
     """Returns the function that reads the counts of these `columns`, of all if that is None, as a dict by column id; it
-    returns None for null. Raises `Unreadable` if `schema` is not an array of pairs of column id and count, or a union
-    of such arrays and null."""
+    returns None for null. A `schema` of anything but an array of pairs of column id and count, or a union of that and
+    null, is an error."""
     return _optional(schema, ("int", "long"), _pairs_reader(columns, read_long, skip_long, LONG, patterns))
 
 
 def bounds_reader(schema: JsonValue, columns: Collection[int] | None, patterns: Patterns) -> Read:
     """Returns the function that reads the bounds of these `columns`, of all if that is None, as a dict by column id; it
-    returns None for null. Raises `Unreadable` if `schema` is not an array of pairs of column id and bytes, or a union
-    of such arrays and null."""
+    returns None for null. A `schema` of anything but an array of pairs of column id and bytes, or a union of that and
+    null, is an error."""
     return _optional(schema, ("bytes",), _pairs_reader(columns, read_bytes, skip_bytes, SHORT_BYTES, patterns))
 
 
@@ -81,9 +81,9 @@ def _pairs_reader(
     value: bytes,
     patterns: Patterns,
 ) -> Read:
-    """Returns the function that reads an array of pairs as a dict of the values of these columns, of all for None; it
-    raises `Unreadable` for more than `MAX_COLUMNS` pairs. Few columns are found by regular expressions: `value` is the
-    pattern of a short value. Otherwise `skip` skips the values of other columns."""
+    """Returns the function that reads an array of pairs as a dict of the values of these columns, of all for None; more
+    than `MAX_COLUMNS` pairs are an error. Few columns are found by regular expressions: `value` is the pattern of a
+    short value. Otherwise `skip` skips the values of other columns."""
 
     def read(data: bytes, place: int) -> tuple[object, int]:
         found: dict[int, T] = {}

@@ -70,8 +70,8 @@ class FeedRecord:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a record of the event feed from its stored form. Raises `InternalError` if a field is missing or the
-        kind is unknown."""
+        """Reads a record of the event feed from its JSON. Raises `InternalError` if a field is missing or the kind is
+        unknown."""
         kind = text(stored, "kind")
         for each in get_args(FeedKind):
             if kind == each:

@@ -60,7 +60,7 @@ class SegmentPlace:
 class CursorShard:
     """A part of the cursors of the event feed, by entities, that includes the segments up to the one at `up_to`, None
     before the first. `stored` is the number up to which the stored shard includes the records, `segments_behind` how
-    many segments came after these, and `is_changed` whether the cursors differ from the stored ones."""
+    many segments came after these, and `is_changed` whether the cursors have changed since."""
 
     by_entity: dict[str, FeedCursor] = field(default_factory=dict)
     up_to: SegmentPlace | None = None
@@ -70,8 +70,8 @@ class CursorShard:
 
     @classmethod
     def parse(cls, key: str, found: Found | None) -> Self:
-        """Reads a stored shard of the cursors of the event feed; an empty one if it does not exist. Raises
-        `InternalError` if it is corrupt."""
+        """Reads a shard of the cursors of the event feed; an empty one if it does not exist. Raises `InternalError` if
+        it is corrupt."""
         if found is None:
             return cls()
         document = parse_record(found.body, key)
@@ -103,8 +103,8 @@ class CursorShard:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the shard must be stored: it includes a segment, and its cursors differ from the stored ones, or the
-        stored shard is `MAX_BEHIND` records or `MAX_SEGMENTS_BEHIND` segments behind."""
+        """Whether the shard must be written: it includes a segment, and its cursors have changed, or the stored shard
+        is `MAX_BEHIND` records or `MAX_SEGMENTS_BEHIND` segments behind."""
         is_late = self.next - self.stored >= MAX_BEHIND or self.segments_behind >= MAX_SEGMENTS_BEHIND
         return self.up_to is not None and (self.is_changed or is_late)
 
@@ -192,8 +192,8 @@ async def _write(state: State, number: int, shard: CursorShard) -> None:
 
 
 async def forget_cursors(state: State, number: int, entities: Collection[str]) -> None:
-    """Removes the cursors of entities that no longer exist from the stored shard `number`, unless it has none of them.
-    Raises `StoreError`, and `InternalError` if the shard is corrupt."""
+    """Removes the cursors of entities that no longer exist from the shard `number`, unless it has none of them. Raises
+    `StoreError`, and `InternalError` if the shard is corrupt."""
 
     def mutate(stored: CursorShard) -> CursorShard | None:
         stored.forget(entities)
@@ -237,7 +237,7 @@ def shard_of(entity: str) -> int:
 
 
 def _to_json(cursor: FeedCursor) -> JsonObject:
-    """Returns the stored JSON of a cursor of the event feed."""
+    """Returns the JSON of a cursor of the event feed."""
     stored: JsonObject = {"version": cursor.version}
     if cursor.file is not None:
         stored |= {"metadata_location": cursor.file.location, "metadata_ms": cursor.file.ms}
@@ -247,7 +247,7 @@ def _to_json(cursor: FeedCursor) -> JsonObject:
 
 
 def _parsed(stored: JsonObject) -> FeedCursor:
-    """Reads a cursor of the event feed from its stored JSON. Raises `InternalError` if a field is missing."""
+    """Reads a cursor of the event feed from its JSON. Raises `InternalError` if a field is missing."""
     file = None
     if "metadata_location" in stored:
         file = MetadataFile(text(stored, "metadata_location"), integer(stored, "metadata_ms"))

@@ -12,7 +12,7 @@ from storage_backends import Found
 
 
 async def read_feed_floor(state: State) -> int:
-    """Reads the number of the first segment of the event feed that may still exist; `FIRST_NUMBER` if none is stored.
+    """Reads the number of the first segment of the event feed that may still exist; `FIRST_NUMBER` if none is saved.
     Raises `InternalError` if the stored number is corrupt, and `StoreError`."""
     key = state.paths.feed_floor
     return _parsed(key, await state.read(key))
@@ -32,6 +32,6 @@ async def raise_feed_floor(state: State, first: int) -> None:
 
 
 def _parsed(key: str, found: Found | None) -> int:
-    """Returns the number of the first segment of the feed from the stored object; `FIRST_NUMBER` if that does not
+    """Returns the number of the first segment of the feed from the object `found`; `FIRST_NUMBER` if that does not
     exist. Raises `InternalError` if it is corrupt."""
     return FIRST_NUMBER if found is None else integer(parse_record(found.body, key), "first")

@@ -258,8 +258,8 @@ def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
 
 
 def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
-    """Returns the array of strings in a required field of a stored document. Raises `InternalError` if it is missing or
-    has another item."""
+    """Returns the array of strings in a required field of a document. Raises `InternalError` if it is missing or has
+    another item."""
     values = tuple(each for each in sequence(entry, name) if isinstance(each, str))
     if name not in entry or len(values) != len(sequence(entry, name)):
         raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not an array of strings")

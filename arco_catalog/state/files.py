@@ -169,10 +169,10 @@ class Files:
         self._cache.drop(location)
 
     async def read(self, location: str) -> bytes:
-        """Reads a metadata file, decompressed, and caches it, or returns the cached one after the store confirmed it.
-        Memory for it is taken from the request's account. Raises `NotFound`, `MetadataTooLarge`, `OutOfMemory`,
-        `UnreadableMetadata` for gzip that can't be unpacked, and `BadRequest` for a location in no store of this
-        catalog."""
+        """Reads a metadata file, decompressed, and puts it into the cache, or returns the cached one after the store
+        confirmed it. Memory for it is taken from the request's account. Raises `NotFound`, `MetadataTooLarge`,
+        `OutOfMemory`, `UnreadableMetadata` for gzip that can't be unpacked, and `BadRequest` for a location in no store
+        of this catalog."""
         return await self._read(location, *self._find(location))
 
     async def read_current(self, location: str) -> bytes:
@@ -263,7 +263,7 @@ class Files:
 
     async def listed(self, folder: str, others: OtherObjects | None = None) -> AsyncGenerator[tuple[str, int], None]:
         """Yields the locations of the files in a folder and in all folders inside it, with their sizes. Objects whose
-        names are not valid keys are left out, and counted in `others` if that is given. Raises `BadRequest` as `exists`
+        names are not valid keys are left out, and added to `others` if that is given. Raises `BadRequest` as `exists`
         does, and `StoreError`."""
         place = Location.parse(folder)
         store, key = self._find_at(place)
@@ -280,8 +280,8 @@ class Files:
                 return
 
     async def _rest(self, location: str, store: ObjectStore, key: str, taken: Allocation) -> bytes:
-        """Reads a metadata file again from its start, because it is larger than the first read, caches it, and returns
-        the bytes, decompressed. `taken` is the memory that was taken for it. Raises as `read` does."""
+        """Reads a metadata file again from its start, because it is larger than the first read, puts it into the cache,
+        and returns the bytes, decompressed. `taken` is the memory that was taken for it. Raises as `read` does."""
         now = ClockReading.take(self._runtime)
         match await store.get_range(key, 0, self._max_bytes + 1):
             case Found(raw, version):
@@ -481,9 +481,9 @@ def _depth(mount: Mount) -> int:
 
 
 def unpack(raw: bytes, limit: int) -> bytes | None:
-    """Returns the unpacked bytes of a gzip file, of one or several members and zero bytes behind; None if they are more
-    than `limit`, as soon as one byte more was unpacked. Raises `zlib.error` for corrupt data or more than `MAX_MEMBERS`
-    members, and `EOFError` for a truncated file."""
+    """Returns the unpacked bytes of a gzip file, of one or several members and zero bytes after them; None if they are
+    more than `limit`, as soon as one byte more was unpacked. Raises `zlib.error` for corrupt data or more than
+    `MAX_MEMBERS` members, and `EOFError` for a truncated file."""
     parts: list[bytes] = []
     room, place, view = limit, 0, memoryview(raw)
     for _ in range(MAX_MEMBERS):

@@ -52,8 +52,8 @@ async def forget_floors(state: State, entities: Collection[str]) -> None:
 
 
 def _raised(ours: Floors, stored: Floors) -> Floors | None:
-    """Returns the stored floors of receipts with the higher ones of `ours`, also for entities without a stored one;
-    None if none is higher."""
+    """Returns the stored floors of receipts with the higher ones of `ours`, also for entities without one; None if none
+    is higher."""
     higher = {entity: ms for entity, ms in ours.items() if stored.get(entity, ms - 1) < ms}
     return {**stored, **higher} if higher else None
 

@@ -31,7 +31,7 @@ def location_holds(
 
 def renewed_holds(index: Index, entity: str, locations: Iterable[str], *, name: Sequence[str]) -> Steps[Edits]:
     """Returns the index changes by which an entity with this name holds locations, some of which it may hold already.
-    Fields of the stored holds that only those have stay."""
+    Fields that only the present holds have are kept."""
     return (yield from keep_stored_fields(index, location_holds(entity, locations, name=name)))
 
 

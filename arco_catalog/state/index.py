@@ -264,7 +264,7 @@ class Index:
     @classmethod
     def parse(cls, stored: JsonObject) -> "Index":
         """Reads an index, without loaded segments, from its JSON. Embedded entries other than objects and null are left
-        out. Raises `InternalError` for a damaged reference to a segment."""
+        out. Raises `InternalError` for a corrupt reference to a segment."""
         embedded = mapping(stored, "embedded")
         edits = {key: entry for key, entry in embedded.items() if entry is None or isinstance(entry, dict)}
         return cls(edits, Directory([Ref.parse(item) for item in sequence(stored, "segments")]))

@@ -82,7 +82,7 @@ class StoredEvent:
 
 
 def read_event(event: JsonObject) -> LineageEvent:
-    """Reads the fields of an OpenLineage event from which lineage is made, and checks others that it must have. Raises
+    """Reads the fields of an OpenLineage event that lineage needs, and checks others that it must have. Raises
     `BadRequest`, which names the field, if it is malformed or exceeds a limit."""
     fields = Fields(event, "event")
     time_ms = fields.required("eventTime", _time)

@@ -175,8 +175,8 @@ class _EntryDecoder:
 
     def _take_row_id(self, values: EntryValues) -> int | None:
         """Returns the first row id of the file of an entry: the stated one, else the manifest's next one, which then
-        moves on by the rows of the file. None if the manifest has none, or for a deleted entry that states none. Raises
-        `Unreadable` for an invalid number of rows."""
+        moves on by the rows of the file. None if the manifest has none, or for a deleted entry that states none. An
+        invalid number of rows is an error."""
         if self._next_row_id is None:
             return None
         stated = values.get("first_row_id")
@@ -188,7 +188,7 @@ class _EntryDecoder:
 
     def _file(self, position: int, partition: Partition, values: EntryValues) -> ContentFile:
         """Returns the file of an entry, complete with the fields that it inherits from the manifest; takes a row id for
-        it. Raises `Unreadable` for a value that is not valid."""
+        it. A value that is not valid is an error."""
         manifest = self._manifest
         status, content = values["status"], values.get("content") or DATA
         if not (0 <= status < len(_STATUSES) and 0 <= content < len(_CONTENTS)):
@@ -248,8 +248,8 @@ def _number(value: int | None) -> int:
 
 
 def _format(value: str) -> str:
-    """Returns the name of a file format in lower case. Raises `Unreadable` for a name of more than `MAX_FORMAT_LENGTH`
-    characters."""
+    """Returns the name of a file format in lower case. A name of more than `MAX_FORMAT_LENGTH` characters is an
+    error."""
     if len(value) > MAX_FORMAT_LENGTH:
         raise Unreadable(
             f"an entry of the manifest has a format with a name of {len(value):,} characters, expected at most "

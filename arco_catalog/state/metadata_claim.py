@@ -49,8 +49,8 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
 
 
 def _parsed(key: str, found: Found | None) -> Claim | None:
-    """Returns the claim on a metadata file in the stored object `found`; None if that is None. Raises `InternalError`
-    for a corrupt or unknown claim."""
+    """Returns the claim on a metadata file in the object `found`; None if that is None. Raises `InternalError` for a
+    corrupt or unknown claim."""
     if found is None:
         return None
     name = text(parse_record(found.body, key), "claim")

@@ -56,7 +56,7 @@ class PartitionReader:
 
 
 def _name_in(schema: JsonObject, field: PartitionField) -> str | None:
-    """Returns the name that a partition field has in a manifest, by its id; by its name if the manifest states no ids.
+    """Returns the name that a partition field has in a manifest, by its id; by its name if the manifest has no ids.
     None if the manifest does not have the field."""
     ids = {each.get("field-id"): str(each["name"]) for each in objects(schema, "fields")}
     by_id = ids.get(field.get("field-id", -1))
@@ -78,8 +78,8 @@ def _converter(type_name: str) -> Convert:
 
 
 def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
-    """Returns a function that returns a decoded partition value as it is if it has one of these Python types, and
-    raises `Unreadable` otherwise."""
+    """Returns a function that returns a decoded partition value as it is if it has one of these Python types; any other
+    is an error."""
 
     def convert(value: object) -> PartitionValue:
         if type(value) in types and isinstance(value, bool | int | float | str | bytes):
@@ -90,8 +90,8 @@ def _checking_converter(type_name: str, types: tuple[type, ...]) -> Convert:
 
 
 def _decimal_converter(scale: int) -> Convert:
-    """Returns the function that makes a decimal of this scale from its bytes, and raises `Unreadable` for a value that
-    is no bytes, or has too many."""
+    """Returns the function that makes a decimal of this scale from its bytes; a value that is no bytes, or has too
+    many, is an error."""
 
     def convert(value: object) -> PartitionValue:
         if not isinstance(value, bytes) or len(value) > MAX_DECIMAL_BYTES:
@@ -103,8 +103,8 @@ def _decimal_converter(scale: int) -> Convert:
 
 
 def _uuid(value: object) -> PartitionValue:
-    """Returns the 16 bytes of a UUID, given as bytes or text. Raises `Unreadable` for other bytes or another type, and
-    `ValueError` for a text that is no UUID."""
+    """Returns the 16 bytes of a UUID, given as bytes or text. Any other value is an error, which is `ValueError` for a
+    text that is no UUID."""
     found = UUID(value).bytes if isinstance(value, str) else value  # text as some writers have it
     if not isinstance(found, bytes) or len(found) != UUID_BYTES:
         raise Unreadable("a partition of the manifest has no UUID where its spec has one")

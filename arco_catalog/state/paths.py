@@ -369,7 +369,7 @@ def day_of(ms: int) -> date:
 
 
 def _day(text: str) -> date | None:
-    """Returns the date that a text in ISO 8601 states; None for any other text."""
+    """Returns the date in a text of ISO 8601; None for any other text."""
     try:
         return date.fromisoformat(text)
     except ValueError:

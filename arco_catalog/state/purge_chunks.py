@@ -109,7 +109,7 @@ class Chunk:
 
     @classmethod
     def parse(cls, body: bytes, key: str) -> "Chunk":
-        """Reads a chunk of a purge's inventory that is stored under `key`, whose end is the chunk's id. Raises
+        """Reads a chunk of a purge's inventory that is stored under `key`, which ends in the chunk's id. Raises
         `InternalError`."""
         document = parse_record(body, key)
         return cls(

@@ -184,6 +184,6 @@ def _phase_of(checkpoint: JsonObject) -> Phase:
 
 
 def count_in(document: JsonObject, name: str) -> int:
-    """Returns the integer in the field `name` of a stored document; 0 if it is missing or has another type."""
+    """Returns the integer in the field `name` of a document; 0 if it is missing or has another type."""
     value = document.get(name)
     return value if isinstance(value, int) else 0

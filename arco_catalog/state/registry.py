@@ -182,7 +182,7 @@ class RegistryState(CommitRecord):
         operations: Sequence[Operation],
         spilled: tuple[Index, Sequence[Segment]] | None = None,
     ) -> "RegistryState":
-        """Returns the next commit of the registry, which is not stored, with `edits` and `operations`, at the time
+        """Returns the next commit of the registry, which is not written, with `edits` and `operations`, at the time
         `at_ms` (milliseconds since 1970). `spilled` is the result of `index_after`, or None if the commit does not
         spill."""
         made: list[JsonValue] = [commit, *(operation.id for operation in operations)]

@@ -43,7 +43,7 @@ def encode_line(key: str, entry: JsonObject) -> bytes:
 
 def decode_line(line: bytes) -> tuple[str, JsonObject]:
     """Reads the key and entry in a line of a segment of the registry's index. Raises `InternalError` if it is
-    damaged."""
+    corrupt."""
     try:
         match loads(line):
             case [str(key), dict(entry)]:
@@ -55,7 +55,7 @@ def decode_line(line: bytes) -> tuple[str, JsonObject]:
 
 def key_of(line: bytes) -> str:
     """Reads the key in a line of a segment of the registry's index, without parsing its entry if possible. Raises
-    `InternalError` if it is damaged."""
+    `InternalError` if it is corrupt."""
     end = line.find(b'",{')
     if end < 1 or line[end - 1 : end] == b"\\":  # the quote may be one of the key's own
         return decode_line(line)[0]
@@ -95,7 +95,7 @@ class Segment:
 
     @cached_property
     def size(self) -> int:
-        """The bytes that the segment's entries take when they are stored: the lines, with a separator each."""
+        """The bytes that the segment's entries take in the store: the lines, with a separator each."""
         return sum(map(len, self.lines)) + len(self.lines)
 
     def get(self, key: str) -> JsonObject | None:

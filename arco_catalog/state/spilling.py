@@ -148,7 +148,7 @@ def is_pending(entry: JsonObject | None) -> bool:
 
 def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterator[_Group]:
     """Iterates over the edits of each range that exceeds its buffer, without those that depend on a transaction,
-    grouped by the segment to which they belong. A group has at most about the bytes of `PIECES` segments; further edits
+    grouped by the segment to which they belong. A group has at most about the bytes of `PIECES` segments; more edits
     are left out. Edits that depend on a transaction do not count towards the buffer."""
     ends: list[str | None] = [*RANGES[1:], None]
     for start, end in zip(RANGES, ends, strict=True):

@@ -46,7 +46,7 @@ class Subscription:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads the stored record of a subscription to events. Raises `InternalError` if it is corrupt."""
+        """Reads the record of a subscription to events. Raises `InternalError` if it is corrupt."""
         document = parse_record(body, where)
         return cls(
             name=text(document, "name"),
@@ -108,7 +108,7 @@ class DeadLetter:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads the stored record of an event that could not be delivered. Raises `InternalError` if it is corrupt."""
+        """Reads the record of an event that could not be delivered. Raises `InternalError` if it is corrupt."""
         document = parse_record(body, where)
         return cls(
             integer(document, "number"),
@@ -159,8 +159,8 @@ async def list_subscriptions(state: State) -> list[str]:
 
 async def dead_letters(state: State, subscription: str) -> AsyncGenerator[tuple[str, DeadLetter], None]:
     """Yields the dead letters of the subscription with this id, each with its key, in the order of keys within a page
-    of the listing. One that is deleted meanwhile is left out. Raises `StoreError`, and `InternalError` for a corrupt
-    one."""
+    of the listing. One that no longer exists by then is left out. Raises `StoreError`, and `InternalError` for a
+    corrupt one."""
     async with aclosing(list_pages(state, state.paths.dead_letters(subscription))) as pages:
         async for page in pages:
             for listed in sorted(page.entries, key=lambda each: each.key):

@@ -18,8 +18,8 @@ LEASE_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The object of a transaction as it was read: the document at a version, None if it is not stored yet. `age_ms` is
-    the time since it was last written, by the store's clock."""
+    """The object of a transaction as it was read: the document at a version, None if it is new. `age_ms` is the time
+    since it was last written, by the store's clock."""
 
     document: JsonObject
     version: Version | None
@@ -27,8 +27,8 @@ class Decision:
 
     @classmethod
     def pending(cls, *, transaction: str, rank: str, move: str, members: Sequence[JsonObject]) -> Self:
-        """Returns a new transaction, which is pending and not stored yet. `rank` is the first id of the request: of two
-        transactions on one table, the one with the smaller rank continues. `move` is a fresh id.
+        """Returns a new transaction, which is pending and not written yet. `rank` is the first id of the request: of
+        two transactions on one table, the one with the smaller rank continues. `move` is a fresh id.
 
         `members` has for each table its entity, the expected version of the pointer, and the new metadata location.
         """
@@ -41,7 +41,7 @@ class Decision:
 
     @classmethod
     def closed(cls, *, transaction: str, move: str) -> Self:
-        """Returns a transaction that is to be created as aborted, so that it can never begin; not stored yet. A
+        """Returns a transaction that is to be created as aborted, so that it can never begin; not written yet. A
         takeover creates it; a collection may, in place of a decision that another collection deleted concurrently."""
         return cls(
             {"version": 1, "transaction": transaction, "rank": transaction, "id": move, "status": "aborted"}, None, 0

@@ -101,8 +101,8 @@ class TokenAuthorizer:
         return Authorization({**headers, "authorization": f"Bearer {held.token}"})
 
     async def renew(self, refused: Authorization) -> bool:
-        """Requests another token of Entra ID in place of the refused one. Returns whether there is another one now.
-        Raises as `EntraTokens.renewed` does."""
+        """Requests another token of Entra ID. Returns whether there is another one now. Raises as `EntraTokens.renewed`
+        does."""
         token = refused.headers["authorization"].removeprefix("Bearer ")
         return (await self._tokens.renewed(token)).token != token
 

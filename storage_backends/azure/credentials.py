@@ -66,8 +66,7 @@ class EntraTokens:
 
     async def _renewed(self) -> BearerToken:
         """Returns a new token of Entra ID, or the old one if there is none to get while the old one is valid. Otherwise
-        raises `StoreDenied` if there is no identity, and `StoreUnavailable` if Entra ID does not respond. Does not keep
-        the token."""
+        raises as `_ask` does. Does not keep the token."""
         try:
             return await asyncio.to_thread(self._ask)
         except (StoreDenied, StoreUnavailable):

@@ -69,7 +69,7 @@ class SdkTransport:
         return response
 
     async def close(self) -> None:
-        """Closes the connections of the SDK, if a request has made its client. A later request makes another."""
+        """Closes the connections of the SDK, if its client exists. A later request opens another."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()

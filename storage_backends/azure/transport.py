@@ -76,7 +76,7 @@ def _target(request: Request, path: str, authorized: Authorization) -> str:
 
 
 async def open_transport(container: str, config: AzureConfig) -> Transport:
-    """Returns the transport that was configured: connections of our own, of which none is made yet, or the SDK. Raises
+    """Returns the transport that was configured: connections of our own, none of which is open yet, or the SDK. Raises
     `StoreError` for a configuration that can't be followed."""
     endpoint = endpoint_of(container, config)
     if config.client is ClientKind.SDK:

@@ -100,7 +100,7 @@ async def unchanged_read(examination: Examination) -> Finding:
 
 async def ranges(examination: Examination) -> Finding:
     """Verifies that a part of an object is read exactly, with the object's version: in the object, cut at its end, and
-    empty behind it. Raises `Fault` if not."""
+    empty after it. Raises `Fault` if not."""
     key = examination.key("range")
     version = await examination.write(key, b"0123456789", ABSENT)
     for start, length, expected in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b"")):

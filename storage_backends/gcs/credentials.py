@@ -78,8 +78,8 @@ class GoogleTokens:
         self._asking = asyncio.Lock()
 
     async def current(self) -> str:
-        """Returns an access token that has not expired, after loading or renewing the credentials if needed. Raises
-        `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
+        """Returns an access token that has not expired, after loading or renewing the credentials if needed. Raises as
+        `expiring` does."""
         return (await self._fresh()).token()
 
     async def expiring(self) -> ExpiringToken:
@@ -90,7 +90,7 @@ class GoogleTokens:
 
     async def _fresh(self) -> "GoogleCredentials":
         """Returns the credentials with a token that has not expired, after loading or renewing them if needed. Raises
-        `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
+        as `expiring` does."""
         held = self._credentials
         if held is not None and held.is_fresh():
             return held
@@ -112,8 +112,7 @@ class GoogleTokens:
 
 def _load(config: GcsConfig, scopes: Sequence[str] | None) -> "GoogleCredentials":
     """Loads the configured credentials by google-auth, for these OAuth scopes; for Cloud Storage if they are None.
-    Raises `StoreDenied` if the library is not installed or there are no credentials, `StoreUnavailable` for a failure
-    that may pass."""
+    Raises `StoreDenied` if the library is not installed, and as `load_credentials` does."""
     try:
         from storage_backends.gcs.google_credentials import load_credentials
     except ModuleNotFoundError as error:

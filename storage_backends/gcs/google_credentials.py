@@ -68,8 +68,8 @@ class GoogleCredentials:
 
 def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> GoogleCredentials:
     """Loads the configured credentials with google-auth, for these OAuth scopes; gets no token yet. Raises
-    `StoreDenied` for a file that can't be read or has no credentials, and for a failure of google-auth
-    `StoreUnavailable` if it may pass, else `StoreDenied`."""
+    `StoreDenied` for a file that can't be read or has no credentials, and the error of `failure_of` for a failure of
+    google-auth."""
     try:
         return GoogleCredentials(_loaded(config, scopes), config)
     except GoogleAuthError as error:

@@ -136,7 +136,7 @@ class LocalStore:
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object and none
-        behind it, with the version of the object; `Missing` if there is none. Raises ValueError for a negative start or
+        after it, with the version of the object; `Missing` if there is none. Raises ValueError for a negative start or
         a length under 1."""
         _check_path(key)
         check_range(start, length)
@@ -375,7 +375,7 @@ class LocalStore:
     def _delete_many(self, keys: Sequence[str], cancelled: Event) -> Deleted:
         """Deletes objects folder by folder; each folder is fsynced once, and removed with empty ones around it if it is
         empty then. Returns the keys of objects that may still exist, with the reasons: all keys of a folder whose fsync
-        failed. Deletes no further object once `cancelled` is set."""
+        failed. Deletes no more objects once `cancelled` is set."""
         left: dict[str, Unknown | StoreError] = {}
         by_folder: dict[str, list[str]] = {}
         for key in keys:

@@ -80,7 +80,7 @@ class S3Dialect:
 
 def failure_of_key(code: str, message: str) -> StoreError | None:
     """Returns the failure for the error code of one key in the response to a deletion of many: `StoreUnavailable` if
-    the deletion may be retried, `Ambiguous` if it may have been made, `StoreDenied` if it is not allowed, else
+    the deletion may be retried, `Ambiguous` if it may have applied, `StoreDenied` if it is not allowed, else
     `StoreError`. None for a key without an object, which counts as deleted."""
     reason = f"the store did not confirm the deletion of an object: {code}: {message}"
     if code == "NoSuchKey":

@@ -73,8 +73,8 @@ class ContainerCredentials:
 
     async def _ask(self) -> Response:
         """Requests access keys from the container's endpoint over a connection of its own, and returns the response,
-        whatever the status. Raises `StoreUnavailable` if there is none, and `StoreDenied` for an address that is not
-        allowed, or a token file that can't be read."""
+        whatever the status. Raises `StoreUnavailable` if there is none, and another `StoreError` for an address that is
+        not allowed, or a token file that can't be read."""
         parts, port = address_of(self._config.url)
         headers = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog"}
         if token := await self._token():
@@ -135,7 +135,7 @@ def _is_near(host: str) -> bool:
 
 def _read(response: Response) -> _ExpiringKeys:
     """Returns the AWS access keys in the response of a container's endpoint, with the time at which they expire. Raises
-    `StoreUnavailable` for status 429 and from 500 on, and `StoreDenied` for any other response without keys."""
+    `StoreUnavailable` for status 429 and from 500 on, and another `StoreError` for any other response without keys."""
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
         raise StoreUnavailable(
             f"no AWS credentials: the container credentials endpoint answered status {response.status}, which may pass"

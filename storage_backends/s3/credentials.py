@@ -75,8 +75,8 @@ class BotocoreCredentials:
         self._asking = asyncio.Lock()
 
     async def current(self) -> Credentials:
-        """Returns the keys of botocore's chain, renewed if they expire soon, by one task at a time. Raises
-        `StoreDenied` if there are none, `StoreUnavailable` if a provider of credentials does not respond."""
+        """Returns the keys of botocore's chain, renewed if they expire soon, by one task at a time. Raises as `_ask`
+        does."""
         if self._good is not None and not self._expires_soon():
             return self._good
         async with self._asking:  # one task renews; the others use the credentials

@@ -69,7 +69,7 @@ class BucketStore(Bucket, ABC):
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """Returns the bytes of an object from `start` up to `start + length`, fewer at the end of the object and none
-        behind it (which takes a second request), with the version of the object; `Missing` if there is none. Raises
+        after it (which takes a second request), with the version of the object; `Missing` if there is none. Raises
         ValueError for a negative start or a length under 1, and `StoreError` if the object cannot be read."""
         check_range(start, length)
         request = self._reading(self._key(key))

@@ -145,7 +145,7 @@ class Client:
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
 
     async def _send_by_store_clock(self, transport: Transport, request: Request, response: Response) -> Response:
-        """Given the `response` with which the store did not accept a request: if that refused the time in it, sends the
+        """Given the `response` with which the store did not accept a request: if the time in it was at fault, sends the
         request again by the store's clock, which later requests then use too, and returns the answer. Raises any other
         failure as the dialect classifies it, with the pause that the store requests."""
         if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:

@@ -18,9 +18,9 @@ Permits = Callable[[str], bool]
 
 
 async def connect(host: str, port: int, permits: Permits | None = None) -> socket.socket:
-    """Returns a connected socket that does not block, to the first address of the host that answers, among those that
-    `permits` permits, if it is given. The next address is tried beside the others after `NEXT_ADDRESS_S`, or once one
-    has failed. Raises `OSError` if no address answers; the attempts have no time limit of their own."""
+    """Returns a connected socket that does not block, to the first address of the host that answers, and that `permits`
+    permits, if it is given. The next address is tried beside the others after `NEXT_ADDRESS_S`, or once one has failed.
+    Raises `OSError` if no address answers; the attempts have no time limit of their own."""
     found = await resolve(host, port)
     permitted = found if permits is None else [each for each in found if permits(str(each[1][0]))]
     addresses = iter(interleaved(permitted))

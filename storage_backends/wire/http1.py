@@ -116,7 +116,7 @@ class ResponseReader:
 
     def _check_size(self, received: int) -> None:
         """Raises `AnswerTooLarge` for too long headers, or too long a body, as read or as the headers announce it;
-        `received` are the bytes that came last."""
+        `received` is the number of the last bytes."""
         if not self._headers_complete:
             self._unparsed_head_bytes += received
             if self._unparsed_head_bytes > MAX_HEAD_BYTES:
@@ -257,7 +257,7 @@ class Connection(asyncio.Protocol):
         self._transport = encrypted
 
     def data_received(self, data: bytes) -> None:
-        """Gives bytes that came to the reader of the exchange under way, which ends if its response is whole or not
+        """Gives received bytes to the reader of the exchange under way, which ends if its response is whole or not
         valid. Closes the connection if there is no exchange."""
         self._heard = True
         if self._reader is None or self._answer is None or self._answer.done():

@@ -97,8 +97,7 @@ class _LoopTimer:
             self.set(min(left))
 
     def _end(self, late: Sequence[_Call]) -> None:
-        """Cancels the tasks of these calls, except of calls that have ended meanwhile or were cancelled by the timer
-        before."""
+        """Cancels the tasks of these calls, except of calls that have ended, or were cancelled by the timer before."""
         for call in late:
             if call in self.calls and not call.is_over:
                 call.is_over = True
