@@ -407,7 +407,7 @@ class FormerHolder:
 
 def dropped_at(index: Index, location: Location) -> Steps[Sequence[FormerHolder]]:
     """Returns the dropped entities that held a location which equals, contains or lies inside this one: each once, by
-    entity id. It does not return entities whose purge is under way and still has the hold."""
+    entity id."""
     around = [*location.around()]
     released = [released_at(location.normal), *(released_key(folder, "") for folder in around)]
     yield Needs(scans=[Scan(prefix) for prefix in (*released, locations_at(location.normal))], holds=around)

@@ -33,7 +33,7 @@ class LateMark:
 async def mark_late(state: State, day: date, mark: str) -> None:
     """Marks a day, in the store, as one to which receipts are added after its end; replaces the mark that it has, and
     returns when the new one is saved. `mark` must be a fresh id, so that no two marks of a day have one version. Raises
-    `StoreError`, also if no outcome was known in `TRIES` tries."""
+    `StoreError`, also if none of `TRIES` tries was confirmed."""
     body = dumps({"version": 1, "id": mark})
     for _ in range(TRIES):
         if isinstance(await state.store.put(state.paths.late_mark(day), body, ANY), Applied):
