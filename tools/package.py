@@ -24,7 +24,14 @@ from tools.bytecode import compile_ahead, interpreter
 PROJECT = Path(__file__).resolve().parents[1]
 LOCKS = PROJECT / "requirements"
 SOURCES = ("arco_catalog", "storage_backends", "lambda")
-NOT_SHIPPED = ("arco_catalog/cli", "arco_catalog/prove", "arco_catalog/upkeep/fsck", "arco_catalog/upkeep/recovery")
+NOT_SHIPPED = (
+    "arco_catalog/cli",
+    "arco_catalog/http/delegation_service",
+    "arco_catalog/prove",
+    "arco_catalog/upkeep/fsck",
+    "arco_catalog/upkeep/recovery",
+    "storage_backends/conformance",
+)
 """The rooms that only commands need: no function has them."""
 MODULES_NOT_SHIPPED = frozenset(
     f"arco_catalog/upkeep/{name}.py"
