@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from arco_catalog.cli.errors import CliError
 from arco_catalog.iceberg.errors import CatalogError
@@ -29,19 +30,20 @@ async def working(
     report: Report,
     *,
     sinks: Sinks | None = None,
+    fills_feed: bool = True,
 ) -> AsyncIterator[None]:
     """Returns a context that executes due tasks for as long as it lasts: of all catalogs of the realms, or of `catalog`
     if `realms` is None. `delegate` sends purges to a delegation service, if not None; `wake_up` ends a pause between
-    polls; `report` gets the counts of each poll. With `sinks` each poll also fills the event feed of its catalog, and
-    delivers events to the receivers that `sinks` makes. At the end of the context a task under way is cancelled, and
-    another worker may continue it."""
+    polls; `report` gets the counts of each poll. With `sinks` each poll also fills the event feed of its catalog
+    unless `fills_feed` is false, and delivers events to the receivers that `sinks` makes. At the end of the context a
+    task under way is cancelled, and another worker may continue it."""
 
     async def served() -> Sequence[DeployedCatalog]:
         if realms is None:
             return [DeployedCatalog(catalog.settings.warehouse, lambda: catalog)]
         return [each for realm in realms.values() for each in await catalogs_of_realm(realm) or ()]
 
-    workers = ServedWorkers(served, policies, delegate, sinks=sinks)
+    workers = ServedWorkers(served, policies, delegate, sinks=sinks, fills_feed=fills_feed)
     work = asyncio.create_task(keep_working(workers.now, catalog.runtime, wake_up, report))
     try:
         yield
@@ -65,12 +67,16 @@ class ServedWorkers:
     long as it has the same `Catalog`: after a change of the catalog it is opened anew, and gets a new worker."""
 
     def __init__(
-        self, catalogs: Catalogs, policies: TaskPolicies, delegate: Delegate | None, *, sinks: Sinks | None = None
+        self,
+        catalogs: Catalogs,
+        policies: TaskPolicies,
+        delegate: Delegate | None,
+        *,
+        sinks: Sinks | None = None,
+        fills_feed: bool = True,
     ) -> None:
         self._catalogs = catalogs
-        self._policies = policies
-        self._delegate = delegate
-        self._sinks = sinks
+        self._make = partial(task_worker, policies=policies, delegate=delegate, sinks=sinks, fills_feed=fills_feed)
         self._workers: dict[str, tuple[Catalog, Worker]] = {}
 
     async def now(self) -> Mapping[str, Worker]:
@@ -84,7 +90,7 @@ class ServedWorkers:
                 root = catalog.paths.root
                 known = self._workers.get(root)
                 if known is None or known[0] is not catalog:
-                    known = catalog, task_worker(catalog, self._policies, delegate=self._delegate, sinks=self._sinks)
+                    known = catalog, self._make(catalog)
                 there[root] = known
         self._workers = there
         return {root: worker for root, (_, worker) in there.items()}

@@ -235,7 +235,8 @@ def _working(
 
     of_realms = None if realms is None else realms.realms
     sinks = sinks_from(options.environment, catalog.runtime.now_ms) if options.events else None
-    return working(catalog, of_realms, parsed.policies, delegate, wake_up, report, sinks=sinks)
+    fills_feed = options.fills_feed
+    return working(catalog, of_realms, parsed.policies, delegate, wake_up, report, sinks=sinks, fills_feed=fills_feed)
 
 
 def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:

@@ -27,11 +27,13 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares the options of `arco serve`, and those by which a supervisor gives a worker its socket, `--listener`,
-    and its own standard output for audit lines, `--audit-descriptor`."""
+    and its own standard output for audit lines, `--audit-descriptor`, and leaves the event feed to another worker,
+    `--no-feed`."""
     for option in SERVE:
         option.add_to(parser, environment)
     parser.add_argument("--listener", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--audit-descriptor", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--no-feed", dest="fills_feed", action="store_false", help=argparse.SUPPRESS)
 
 
 def run(parsed: argparse.Namespace) -> int:

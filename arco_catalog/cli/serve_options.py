@@ -32,6 +32,7 @@ class ServeOptions(ServerOptions):
     purge: PurgeSettings = field(default_factory=PurgeSettings)
     tasks: bool = True
     events: bool = False
+    fills_feed: bool = True
     """Whether the process fills the event feeds of its catalogs, if it works on tasks."""
     vending_lifetime: int = 3_600
     vending_keys_file: str | None = None

@@ -90,6 +90,8 @@ class Supervisor:
         """Workers that have not reported yet that they serve. They have no request to finish, so when the server ends
         their exit codes do not count."""
         self._deaths: deque[float] = deque(maxlen=MAX_DEATHS + 1)
+        self._feeding = 0
+        """The socket of the worker that fills the event feed: one is enough, and it is replaced when it dies."""
         self._ending = False
         self._code = 0
 
@@ -98,6 +100,7 @@ class Supervisor:
         others, so that an error of the store is reported once; if it ends before it serves, the others are not started.
         Raises `AddressError` if the address can't be listened at, and `CliError` if there is no room for metrics."""
         listeners = listen_together(self._parsed.host, self._parsed.port, self._parsed.workers)
+        self._feeding = listeners[0].fileno()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, self._pass_on, signum)
@@ -138,6 +141,7 @@ class Supervisor:
         process = await asyncio.create_subprocess_exec(
             *command,
             *("--workers", "1", "--listener", str(number), "--audit-descriptor", str(self._output)),
+            *(() if number == self._feeding else ("--no-feed",)),
             stdin=PIPE,  # never written to; at its end the worker knows that the supervisor has died
             stdout=PIPE,
             pass_fds=(number, self._output),

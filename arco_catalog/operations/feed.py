@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError, NotFound
 from arco_catalog.state.access import State
@@ -9,6 +10,7 @@ from arco_catalog.state.feed import FeedRecord, FeedSegment
 from arco_catalog.state.feed_cursors import read_shard
 from arco_catalog.state.feed_floor import read_feed_floor
 from arco_catalog.state.runtime import is_ulid
+from arco_catalog.state.worker_threads import off_loop
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_SEGMENTS = 64
@@ -24,10 +26,11 @@ class NoSuchFeed(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """One page of the event feed: the records, the token after the last of them, and whether the feed ended there when
-    it was read. A page without records has the token from which it was read."""
+    """One page of the event feed: the records, the token after each of them, the one after the last, and whether the
+    feed ended there when it was read. A page without records has the token from which it was read."""
 
     records: Sequence[FeedRecord]
+    tokens: Sequence[str]
     token: str
     is_end: bool
 
@@ -39,7 +42,7 @@ async def read_segment(state: State, first: int) -> FeedSegment | None:
     found = await state.read(key)
     if found is None:
         return None
-    segment = FeedSegment.parse(found.body, key)
+    segment = await off_loop(len(found.body), partial(FeedSegment.parse, found.body, key))
     if segment.first != first:
         raise InternalError(f"The segment {key} of the event feed is corrupt: it begins with {segment.first}")
     return segment
@@ -51,21 +54,21 @@ async def read_feed(state: State, token: str | None, limit: int, max_segments: i
     that is malformed, of a segment that is gone, or of another history of the catalog, `NoSuchFeed` if there is no
     feed, `InternalError`, and `StoreError`."""
     segment, number = await _start(state, token)
-    records: list[FeedRecord] = []
+    records, tokens = list[FeedRecord](), list[str]()
     place = _token(segment, number)
     for _ in range(max_segments):
         taken = [record for record in segment.records if record.number > number][: limit - len(records)]
         if taken:
             records += taken
-            number = taken[-1].number
-            place = _token(segment, number)
+            tokens += [_token(segment, record.number) for record in taken]
+            number, place = taken[-1].number, tokens[-1]
         if len(records) == limit:
             break
         following = await _following(state, segment)
         if following is None:
-            return FeedPage(records, place, is_end=True)
+            return FeedPage(records, tokens, place, is_end=True)
         segment = following
-    return FeedPage(records, place, is_end=False)
+    return FeedPage(records, tokens, place, is_end=False)
 
 
 async def newest_token(state: State) -> str:

@@ -21,11 +21,13 @@ _DROPS = frozenset({"drop-table", "drop-view"})
 _UNNUMBERED = 0
 
 
-def operation_record(operation: JsonObject, at_ms: int, *, commit: str, sequence: int, place: int) -> FeedRecord:
-    """Returns the record of an operation in its stored form: the one at `place`, counted from 1, of the registry commit
-    with this id and sequence number, without a number."""
+def operation_record(
+    operation: JsonObject, at_ms: int, *, commit: str, sequence: int, place: int, places: int
+) -> FeedRecord:
+    """Returns the record of an operation in its stored form: the one at `place`, counted from 1, of the `places` in the
+    registry commit with this id and sequence number, without a number."""
     kept: JsonObject = {name: value for name, value in operation.items() if name not in ("answer", "cancels")}
-    details: JsonObject = {**kept, "commit": commit, "sequence": sequence, "place": place}
+    details: JsonObject = {**kept, "commit": commit, "sequence": sequence, "place": place, "places": places}
     name, entity = optional_text(operation, "id") or "", optional_text(operation, "entity")
     return FeedRecord(_UNNUMBERED, "operation", name, entity, at_ms, details)
 
@@ -86,7 +88,7 @@ def merge(operations: Sequence[FeedRecord], chains: Sequence[Chain]) -> list[Fee
     it, unless one of these operations undoes that; the first commit, which is the creation, comes directly after its
     operation. Where no chain orders two records, their times do. Ends before the drop of a table that has further
     commits."""
-    times, created, dropped = _operation_times(operations), _creations(operations), _drops(operations)
+    times, created, dropped = _operation_times(operations), _creations(operations), drops(operations)
     placed: list[tuple[int, int, str, int, FeedRecord]] = []
     end = min((dropped[chain.entity] for chain in chains if chain.has_more and chain.entity in dropped), default=None)
     for chain in chains:
@@ -125,7 +127,7 @@ def _creations(operations: Sequence[FeedRecord]) -> dict[str, int]:
     return {entity: place for place, record in enumerate(operations, 1) for entity in entities_of(record)}
 
 
-def _drops(operations: Sequence[FeedRecord]) -> dict[str, int]:
+def drops(operations: Sequence[FeedRecord]) -> dict[str, int]:
     """Returns for each table or view of which the last of these operations drops or replaces it how many come before
     that."""
     last: dict[str, tuple[int, bool]] = {}
@@ -164,6 +166,7 @@ def position_after(records: Sequence[FeedRecord], before: RegistryPosition) -> R
                 integer(record.details, "sequence"),
                 integer(record.details, "place"),
                 record.kind == "restored",
+                record.details.get("places", record.details["place"]) == record.details["place"],
             )
             return before if position.is_at(before) else position
     return before

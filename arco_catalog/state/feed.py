@@ -37,9 +37,9 @@ class FeedRecord:
 
     `details` of a `commit` are the fields of its committed receipt (docs/receipts.md), of long lists the first items;
     of an `operation` those that the registry commit stores, without the answer, and the id and sequence number of the
-    commit and the number of the operation in it (`commit`, `sequence`, `place`). `begin` and `restored` have the
-    metadata file that is current after them (`metadata_location`, `metadata_ms`). `begin`, `restored` and `gap` of the
-    registry have no entity, and the position in its history as operations do."""
+    commit, the number of the operation in it, and how many it has (`commit`, `sequence`, `place`, `places`). `begin`
+    and `restored` have the metadata file that is current after them (`metadata_location`, `metadata_ms`). `begin`,
+    `restored` and `gap` of the registry have no entity, and the position in its history as operations do."""
 
     number: int
     kind: FeedKind
@@ -92,12 +92,14 @@ class FeedRecord:
 class RegistryPosition:
     """Up to where the operations of the registry are in the feed: all those of the commits before the commit with this
     id and sequence number, and the first `operations` ones of it. Before the first commit, the id is None.
-    `is_restored` is whether a restore set the registry back there, so that later operations may have entered before."""
+    `is_restored` is whether a restore set the registry back there, so that later operations may have entered before,
+    `is_whole` whether all operations of the commit have entered."""
 
     commit: str | None
     sequence: int
     operations: int
     is_restored: bool = False
+    is_whole: bool = True
 
     def is_at(self, other: "RegistryPosition") -> bool:
         """Whether this is the same place in the registry's history as another one, by commit, sequence number and
@@ -140,6 +142,7 @@ class FeedSegment:
                 "sequence": self.registry.sequence,
                 "operations": self.registry.operations,
                 "restored": self.registry.is_restored,
+                "whole": self.registry.is_whole,
             },
             "begun": self.begun,
             "entered_ms": self.entered_ms,
@@ -170,6 +173,7 @@ class FeedSegment:
                 integer(registry, "sequence"),
                 integer(registry, "operations"),
                 registry.get("restored") is True,
+                registry.get("whole") is not False,
             ),
             document.get("begun") is True,
             integer(document, "entered_ms"),

@@ -154,6 +154,11 @@ class FeedCursors:
                 shard.up_to = SegmentPlace(segment.first, segment.next)
                 shard.segments_behind += 1
 
+    @property
+    def are_behind(self) -> bool:
+        """Whether `write` stores a shard."""
+        return any(shard.is_behind for shard in self.shards)
+
     async def write(self, state: State) -> None:
         """Stores the shards that differ from the stored ones, and those of which the stored one is `MAX_BEHIND` records
         or `MAX_SEGMENTS_BEHIND` segments behind. Raises `StoreError`, `CommitStateUnknown`, and `InternalError` if a

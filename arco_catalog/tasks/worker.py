@@ -56,14 +56,15 @@ Submission = Callable[[Session, str], Awaitable[Task | None]]
 """Returns the first version of a task that the registry names; None if the registry does not name the task."""
 Preparation = Callable[[Session], Awaitable[None]]
 """Makes the tasks that a worker makes by itself, such as one a day. Raises `StoreError`, and `CatalogError`."""
-Feeding = Callable[[FeedStats], Awaitable[None]]
-"""Enters changes into the event feed, and counts them. Raises nothing because of the store or its records."""
+Feeding = Callable[[FeedStats], Awaitable[int]]
+"""Enters changes into the event feed, counts them, and returns how many tasks it has made. Raises nothing because of
+the store or its records."""
 
 
 class Worker:
     """Executes the due tasks of one catalog, by `executors` for their types. Where it is to execute all of them, it
-    first fills the event feed, if it has `feeding`, and makes a `preparation`. A worker that is cancelled gives its
-    present tasks back to other workers (docs/design/tasks.md#rule-8)."""
+    makes a `preparation` before, and fills the event feed at the same time, if it has `feeding`. A worker that is
+    cancelled gives its present tasks back to other workers (docs/design/tasks.md#rule-8)."""
 
     def __init__(
         self,
@@ -103,17 +104,21 @@ class Worker:
         """Executes due tasks until no task is executed any more, because none is left that this worker can execute.
         Returns how many executions it made. Raises `StoreError` if the hints can't be listed; errors of one task are
         only logged."""
-        executed = 0
-        await self.feed()
         await self._prepare()
+        executed, made = await gather(self._run_all_due(), self.feed())  # to fill a feed may take minutes
+        return executed + (await self._run_all_due() if made else 0)
+
+    async def _run_all_due(self) -> int:
+        """Executes due tasks until none is executed any more. Returns and raises as `run_until_idle` does."""
+        executed = 0
         while (now := await self.run_due(lambda: False)) > 0:
             executed += now
         return executed
 
-    async def feed(self) -> None:
-        """Enters changes into the catalog's event feed, if this worker is to; at best effort."""
-        if self._feeding is not None:
-            await self._feeding(self.stats.feed)
+    async def feed(self) -> int:
+        """Enters changes into the catalog's event feed, if this worker is to, at best effort. Returns how many tasks
+        that made."""
+        return 0 if self._feeding is None else await self._feeding(self.stats.feed)
 
     async def _prepare(self) -> None:
         """Makes the tasks that this worker makes by itself, if it has a `preparation`. A failure is only logged."""

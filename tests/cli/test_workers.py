@@ -117,6 +117,20 @@ async def test_a_worker_that_dies_is_replaced(store: str) -> None:
     assert ended.err == f"arco: worker process {gone} ended with exit code -9\n"
 
 
+async def test_one_of_them_fills_the_event_feed_and_its_successor_does(store: str) -> None:
+    def fillers(server: Server) -> list[int]:
+        lines = {pid: Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in workers(server)}
+        return [pid for pid, line in lines.items() if "--events" in line and "--no-feed" not in line]
+
+    async with serving(store, "--workers", "3", "--events") as server:
+        [filler] = fillers(server)
+        os.kill(filler, signal.SIGKILL)
+        await replaced(server, filler, 3)
+
+        [another] = fillers(server)
+        assert another != filler
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 async def test_a_server_that_ends_while_a_worker_starts_has_not_failed(store: str, how: signal.Signals) -> None:
     async with serving(store, "--workers", "2", "--quiet") as server:

@@ -7,17 +7,20 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
-from arco_catalog.operations.commit import commit_table
-from arco_catalog.operations.create import create_table
-from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.commit import commit_table, commit_view
+from arco_catalog.operations.create import create_table, create_view
+from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.feed import NoSuchFeed, read_feed
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace
-from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.register import register_table, register_view
+from arco_catalog.operations.rename import rename_table, rename_view
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.protocol.catalog import Settings
@@ -33,7 +36,11 @@ from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.feed import commit_chain, sequencer
 from arco_catalog.upkeep.feed.sequencer import Sequencer
+from arco_catalog.upkeep.purge.worker import task_worker
 from arco_catalog.upkeep.reconcile import reconcile
+from arco_catalog.upkeep.recovery.archive import Archive, ArchiveWriter
+from arco_catalog.upkeep.recovery.backup import backup
+from arco_catalog.upkeep.recovery.unpack import restore_backup
 from storage_backends import ANY, StoreError, Version
 from tests.simulation.bucket import Stored
 from tests.simulation.clients import EAGER, build_from_nothing
@@ -43,13 +50,14 @@ from tests.simulation.history import Event
 from tests.simulation.world import DIED, Process, World
 from tests.support.registry_versions import raise_version
 from tools.support.catalog_fixture import NS, CatalogFixture
-from tools.support.request_bodies import schema, set_property
+from tools.support.request_bodies import schema, set_property, view_request
 
 PATHS = Paths("wh")
 _BASE = "base_metadata_location"
 TRANSACTIONS = PATHS.transaction("").removesuffix(".json")
 TABLES = ("a", "b", "c")
 NAMES = (*TABLES, "d", "e")
+VIEWS = ("v", "w")
 CHANGES = 6
 """What each writer does."""
 COLLECTING = replace(SETTINGS, retention=replace(RETENTION, receipts_ms=60_000))
@@ -68,6 +76,10 @@ class Truth:
     before_drops: list[tuple[str, str, str]] = field(default_factory=list)
     """Files that were current when a table was dropped: the entity, the location, and the id of the drop."""
     named: set[str] = field(default_factory=set)
+    tables: set[str] = field(default_factory=set)
+    views: set[str] = field(default_factory=set)
+    registered: set[str] = field(default_factory=set)
+    """Tables and views whose first file is none of their own commits."""
     _head: str | None = None
     _heads: dict[str, tuple[str | None, int, list[str]]] = field(default_factory=dict)
     """By ids of HEADs their parents, sequence numbers and operations."""
@@ -83,6 +95,8 @@ class Truth:
 
     def see(self, event: Event) -> None:
         """One applied write or delete."""
+        if self.world.peek(PATHS.manifest) is None:
+            return  # all is lost, or not yet restored
         if event.key == PATHS.manifest:
             self._see_head()
         elif event.key.startswith((PATHS.pointers, TRANSACTIONS)):
@@ -104,9 +118,13 @@ class Truth:
         )
         for operation in operations:
             self.operations.append((head.sequence, text(operation, "id")))
-            if operation.get("kind") == "drop-table":
-                entity = text(operation, "entity")
-                self.before_drops.append((entity, self.files[entity][-1], text(operation, "id")))
+            kind, dropped = text(operation, "kind"), optional_text(operation, "replaced")
+            if kind in ("drop-table", "drop-view"):
+                dropped = text(operation, "entity")
+            if kind in ("register-table", "register-view"):
+                self.registered.add(text(operation, "entity"))
+            if dropped is not None:
+                self.before_drops.append((dropped, self.files[dropped][-1], text(operation, "id")))
         for key, entry in head.index.edits.items():
             if entry is not None and key.startswith(("relation\n", "tombstone\n")) and has_pointer(entry):
                 transaction = optional_text(entry, "transaction")
@@ -120,6 +138,7 @@ class Truth:
             if body is None:
                 continue
             pointer = Pointer.parse(body, Version("now"), entity)
+            (self.views if pointer.document["type"] == "view" else self.tables).add(entity)
             if pointer.intent is not None:
                 pointer = pointer.resolved(self._has_committed(pointer.intent))
             location = pointer.metadata.location
@@ -154,6 +173,10 @@ class FeedClients:
         self.tokens: dict[str, str | None] = {}
         self.got: Counter[str] = Counter()
         self.writing = True
+        self.loses = False
+        """Whether a history is lost, after a consumer may have read it."""
+        self.purges = False
+        """Whether some drops purge."""
         self.drawn = (0.0, 1.0)
         """From which numbers changes are drawn."""
         self.slowness = 1.0
@@ -207,8 +230,10 @@ class FeedClients:
         body: JsonObject = set_property("by", str(number))
         first, second, third = self.draw(NAMES, 3)
         path = f"/{number}"
-        if drawn < 0.4:
+        if drawn < 0.34:
             await commit_table(fixture.session(body, path=path), NS, first, body)
+        elif drawn < 0.4:
+            await self._change_view(fixture, path, body)
         elif drawn < 0.6:
             changes: list[TableChange] = [(NS, each, body) for each in self.draw(TABLES, 2)]
             if drawn > 0.5:
@@ -217,9 +242,12 @@ class FeedClients:
         elif drawn < 0.7:
             await rename_table(fixture.session({}, path=path), (NS, second), (NS, third))
         elif drawn < 0.78:
-            await drop_table(fixture.session({}, path=path), NS, first, purge=False)
+            purge = self.purges and self.random() < 0.5
+            await drop_table(fixture.session({}, path=path), NS, first, purge=purge)
         elif drawn < 0.84:
             await undrop(fixture.session({}, path=path), NS, first)
+        elif drawn < 0.87:
+            await self._register(fixture, path, first)
         elif drawn < 0.94:
             made: JsonObject = {"name": first, "schema": schema("x")}
             await create_table(fixture.session(made, path=path), NS, made)
@@ -227,6 +255,32 @@ class FeedClients:
             await create_namespace(fixture.session({}, path=path), (f"n{number % 3}",), {})
         else:
             await drop_namespace(fixture.session({}, path=path), (f"n{number % 3}",))
+
+    async def _register(self, fixture: CatalogFixture, path: str, name: str) -> None:
+        """Registers a metadata file that some table had, also in place of a table."""
+        [entity] = self.draw(sorted(entity for entity in self.truth.tables if self.truth.files[entity]), 1)
+        [location] = self.draw(self.truth.files[entity][-2:], 1)
+        replaces = self.random() < 0.5
+        await register_table(fixture.session({}, path=path), NS, name, location, overwrite=replaces)
+
+    async def _change_view(self, fixture: CatalogFixture, path: str, body: JsonObject) -> None:
+        """Creates, replaces, drops, renames or registers a view."""
+        (name, other), drawn = self.draw(VIEWS, 2), self.random()
+        files = [
+            files[-1] for entity, files in sorted(self.truth.files.items()) if entity in self.truth.views and files
+        ]
+        if drawn < 0.4:
+            made = view_request(name)
+            await create_view(fixture.session(made, path=path), NS, made)
+        elif drawn < 0.7:
+            await commit_view(fixture.session(body, path=path), NS, name, body)
+        elif drawn < 0.8:
+            await drop_view(fixture.session({}, path=path), NS, name)
+        elif drawn < 0.9:
+            await rename_view(fixture.session({}, path=path), (NS, name), (NS, other))
+        elif files:
+            [location] = self.draw(files, 1)
+            await register_view(fixture.session({}, path=path), NS, name, location, overwrite=self.random() < 0.5)
 
     async def writers(self, number: int, changes: int = CHANGES, pause_s: float = 2.0, name: str = "w") -> None:
         """So many writers at once."""
@@ -258,6 +312,43 @@ class FeedClients:
             with suppress(CatalogError, StoreError):
                 if await process.run(collect(session, delete=True)) is DIED:
                     name += "+"
+
+    async def purge(self, name: str) -> None:
+        """Executes purges, until the writers have ended."""
+        for _ in range(12):
+            await self.world.runtime.sleep(25 * self.random())
+            process = self.world.process(name)
+            with suppress(CatalogError, StoreError):
+                if await process.run(task_worker(self.fixture(process).catalog).run_until_idle()) is DIED:
+                    name += "+"
+
+    async def back_up(self, file: Path) -> None:
+        """Writes a backup while clients write, and again if it fails."""
+        fixture = self.fixture(self.world.process("operator", skew_ms=0))
+        for _ in range(20):
+            writer = ArchiveWriter(file)
+            writer.begin({"id": "01", "of": "memory:", "made_ms": 0, "realm": False, "prefix": "wh/"})
+            try:
+                await backup(fixture.session(deadline_ms=600_000), None, writer)
+            except (CatalogError, StoreError):
+                writer.abandon()
+            else:
+                return
+            await self.world.runtime.sleep(1.0)
+        raise AssertionError("no backup")
+
+    async def lose_and_restore(self, file: Path) -> None:
+        """Loses all of the catalog's state, and restores it. Clients start again; sequencers may go on."""
+        await self.world.settle()
+        self.world.lose(PATHS.state)
+        kept = {
+            name: fixture for name, fixture in self._fixtures.items() if name.startswith("s") and self.random() < 0.5
+        }
+        self._fixtures = {}
+        fixture = self.fixture(self.world.process("restorer", skew_ms=0))
+        await restore_backup(fixture.session(deadline_ms=600_000), await Archive.opened(file), dry=False)
+        self._fixtures |= kept
+        self.truth._see_head()
 
     async def all(self, *writing: Coroutine[None, None, None]) -> None:
         """Lets two sequencers and two consumers work until the writers have ended."""
@@ -301,7 +392,13 @@ class FeedClients:
             limit = 1 + int(5 * self.random())
             with suppress(NoSuchFeed, StoreError):
                 state = self.fixture(process).session().state
-                page = await process.run(read_feed(state, self.tokens[who], limit))
+                try:
+                    page = await process.run(read_feed(state, self.tokens[who], limit))
+                except BadRequest:  # its place is gone with a history
+                    assert self.loses
+                    got.clear()
+                    self.tokens[who] = None
+                    continue
                 if page is DIED:
                     name += "+"
                 else:
@@ -311,7 +408,7 @@ class FeedClients:
 
     # Judgement
 
-    async def end(self, *, collected: bool = False, restored: bool = False) -> None:
+    async def end(self, *, collected: bool = False, restored: bool = False, late: bool = False) -> None:
         """Lets everything land, lets a week pass unless receipts are `collected`, reconciles, enters the rest, and
         judges the feed: all of it, or where the first part is collected, what the first consumer got."""
         self.writing = False
@@ -326,7 +423,12 @@ class FeedClients:
         assert stats.failed == 0, stats.reasons
         state = fixture.session(deadline_ms=600_000).state
         for name, token in self.tokens.items():
-            page = await read_feed(state, token, 100_000)
+            try:
+                page = await read_feed(state, token, 100_000)
+            except BadRequest:
+                assert self.loses
+                self.read[name].clear()
+                page = await read_feed(state, None, 100_000)
             assert page.is_end
             self.read[name] += page.records
         records = self.read["c1"]
@@ -340,18 +442,37 @@ class FeedClients:
         again = FeedStats()
         await Sequencer().run(fixture.another().session(deadline_ms=600_000), again)
         assert again.records == 0, "another run entered something"
-        self.judge_numbers(records)
-        if restored:
+        self.judge_numbers(records, has_gaps=late)
+        if late:
+            self.judge_late(records)
+        elif restored:
             self.judge_restored(records)
         else:
             self.judge(records, collected=collected)
 
-    def judge_numbers(self, records: Sequence[FeedRecord]) -> None:
-        """There is nothing twice, and no gap."""
+    def judge_numbers(self, records: Sequence[FeedRecord], *, has_gaps: bool) -> None:
+        """There is nothing twice, and no gap unless it `has_gaps`."""
         assert [record.number for record in records] == [*range(1, len(records) + 1)]
-        assert not [record for record in records if record.kind == "gap"], "there is a gap"
+        assert has_gaps or not [record for record in records if record.kind == "gap"], "there is a gap"
         ids = [record.id for record in records if record.id]
         assert len(ids) == len({*ids}), "a change entered twice"
+
+    def judge_late(self, records: Sequence[FeedRecord]) -> None:
+        """What is missing is missing at a gap of its table or of the registry."""
+        gaps = {record.entity for record in records if record.kind == "gap"}
+        operations = {record.id for record in records if record.kind == "operation"}
+        start = next(record for record in records if record.kind == "begin").details["sequence"]
+        assert isinstance(start, int)
+        missing = {name for sequence, name in self.truth.operations if sequence > start} - operations
+        assert not missing or None in gaps, f"operations {missing} are missing without a gap"
+        for entity, files in self.truth.files.items():
+            entered = [record.file.location for record in records if record.entity == entity and record.file]
+            lost = {*files[int(entity in self.truth.registered) :]} - {*entered}
+            begun = next((record for record in records if record.kind == "begin" and record.entity == entity), None)
+            if begun is not None and begun.file is not None:
+                lost -= {*files[: files.index(begun.file.location)]}
+            assert not lost or gaps & {entity, None}, f"{lost} of {entity} are missing without a gap"
+        self.got["gaps"] += len(gaps)
 
     def judge_restored(self, records: Sequence[FeedRecord]) -> None:
         """Each change happened, and follows the one before it or a record of a restore; and all that is in the chains
@@ -368,7 +489,8 @@ class FeedClients:
             if record.entity is not None and record.file is not None:
                 if record.kind == "commit":
                     before = record.details.get("previous_metadata_location", record.details.get(_BASE))
-                    assert before == last.get(record.entity), f"{record} does not follow {last.get(record.entity)}"
+                    is_first = record.entity not in last and record.entity in self.truth.registered
+                    assert is_first or before == last.get(record.entity), f"{record} follows another file"
                 last[record.entity] = record.file.location
         files = {record.file.location for record in records if record.file is not None}
         for entity, location in last.items():
@@ -400,10 +522,12 @@ class FeedClients:
                 by_entity[record.entity].append(record)
         assert {*by_entity} <= {entity for entity, files in self.truth.files.items() if files}
         for entity, files in self.truth.files.items():
-            of_entity = by_entity[entity]
+            of_entity, first = by_entity[entity], int(entity in self.truth.registered)
+            if not of_entity and len(files) <= first:
+                continue
             assert of_entity, f"nothing of {entity} entered"
             entered = [record.file.location for record in of_entity if record.file is not None]
-            start = files.index(entered[0]) if of_entity[0].kind == "begin" else 0
+            start = files.index(entered[0]) if of_entity[0].kind == "begin" else first
             assert entered == files[start:], f"{entity}: {entered} entered, and {files[start:]} happened"
             self.got["commits"] += len(entered)
             if of_entity[0].kind == "begin":
@@ -431,11 +555,11 @@ class FeedClients:
     def _judge_drops(self, records: Sequence[FeedRecord]) -> None:
         """What was current when a table was dropped entered before the drop, unless that was undone soon."""
         numbers = {record.id: record.number for record in records}
-        files = {record.file.location: record.number for record in records if record.file is not None}
+        files = {(record.entity, record.file.location): record.number for record in records if record.file is not None}
         undone = {record.entity for record in records if record.details.get("kind") == "undrop"}
         for entity, location, drop in self.truth.before_drops:
-            if drop in numbers and location in files and entity not in undone:
-                assert files[location] < numbers[drop], f"{location} entered after the drop of {entity}"
+            if drop in numbers and (entity, location) in files and entity not in undone:
+                assert files[entity, location] < numbers[drop], f"{location} entered after the drop of {entity}"
                 self.got["drops"] += 1
 
 
@@ -468,10 +592,11 @@ async def a_feed_beside_collections(world: World) -> None:
     """Receipts, registry commits and segments are collected after a minute; everybody is faster than that."""
     clients = FeedClients(world, COLLECTING)
     clients.slowness = 6.0
+    clients.purges = True
     await clients.set_up()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feed_cursors, "MAX_BEHIND", 4)
-        await clients.all(clients.writers(3, changes=9, pause_s=30.0), clients.collect("g1"))
+        await clients.all(clients.writers(3, changes=9, pause_s=30.0), clients.collect("g1"), clients.purge("p1"))
     await clients.end(collected=True)
     COUNTED.update(clients.got)
 
@@ -511,6 +636,39 @@ async def a_feed_beside_transactions(world: World) -> None:
     COUNTED.update(clients.got)
 
 
+async def a_feed_beside_backups(world: World) -> None:
+    """A backup is made while clients write and sequencers fill the feed; later all is lost, and restored from it."""
+    clients = FeedClients(world)
+    clients.loses = True
+    await clients.set_up()
+    await Sequencer().run(clients.fixture(world.process("setup")).session(), FeedStats())
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "backup")
+
+        async def phases() -> None:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(clients.writers(3, name="w0-"))
+                await world.runtime.sleep(8 * clients.random())
+                group.create_task(clients.back_up(file))
+            await clients.lose_and_restore(file)
+            await clients.writers(2, changes=4, name="w1-")
+
+        await clients.all(phases())
+    await clients.end(restored=True)
+    COUNTED.update(clients.got)
+
+
+async def a_feed_that_is_filled_late(world: World) -> None:
+    """Collections delete pointers, receipts and registry commits before a sequencer has read them."""
+    clients = FeedClients(world, COLLECTING)
+    clients.purges, clients.slowness = True, 60.0
+    await clients.set_up()
+    await Sequencer().run(clients.fixture(world.process("setup")).session(), FeedStats())
+    await clients.all(clients.writers(3, changes=9, pause_s=30.0), clients.collect("g1"), clients.purge("p1"))
+    await clients.end(collected=True, late=True)
+    COUNTED.update(clients.got)
+
+
 COUNTED: Counter[str] = Counter()
 """What was counted in all runs of this process."""
 SCENARIOS: Sequence[Scenario] = (
@@ -519,4 +677,6 @@ SCENARIOS: Sequence[Scenario] = (
     a_feed_beside_collections,
     a_feed_beside_restores,
     a_feed_beside_transactions,
+    a_feed_beside_backups,
+    a_feed_that_is_filled_late,
 )

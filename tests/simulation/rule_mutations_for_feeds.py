@@ -101,9 +101,8 @@ def a_head_after_the_pointers(patch: pytest.MonkeyPatch) -> None:
     async def enter(
         self: Sequencer, session: Session, feed: FeedEnd, operations: Sequence[FeedRecord], stats: FeedStats
     ) -> bool:
-        created = sequencer._created(feed.cursors, operations)
         found = {}
-        for entity, cursor in (await sequencer._moved(session, feed.cursors, created)).items():
+        for entity, cursor in (await sequencer._moved(session, feed.cursors, operations))[0].items():
             new = await self._commits(session, feed, entity, cursor, stats)
             if new is not None:
                 found[entity] = new

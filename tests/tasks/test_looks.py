@@ -10,6 +10,7 @@ from arco_catalog.operations.tasks import retry_task
 from arco_catalog.state.task import Status
 from arco_catalog.state.task_log import append_task, put_hint
 from arco_catalog.tasks.execution import Execution
+from arco_catalog.tasks.feed_stats import FeedStats
 from storage_backends import Page
 from tests.tasks.test_worker import ID, MINUTE, OTHER, Tasks, never
 
@@ -126,3 +127,23 @@ async def test_a_look_counts_what_is_due_and_what_is_scheduled(
     assert await worker.run_until_idle() == 1
     stats = worker.take_stats()
     assert (stats.due, stats.scheduled) == (3, 1)
+
+
+async def test_a_feed_that_takes_long_to_fill_delays_no_task(tasks: Tasks) -> None:
+    """What it has made is executed in the same run."""
+    await tasks.hint()
+    worker, executed = tasks.worker(), asyncio.Event()
+
+    async def ends(execution: Execution) -> None:
+        executed.set()
+
+    tasks.executor.steps = [ends, ends]
+
+    async def fill(stats: FeedStats) -> int:
+        async with asyncio.timeout(5.0):
+            await executed.wait()
+        await tasks.hint(OTHER)
+        return 1
+
+    worker._feeding = fill
+    assert await worker.run_until_idle() == 2

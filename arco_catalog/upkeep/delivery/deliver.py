@@ -1,6 +1,6 @@
 """Delivers the events of the feed to one subscription, in the order of the feed (docs/design/delivery.md)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -102,6 +102,8 @@ class _Delivery:
         self._accepted = 0
         self._set_aside = 0
         self._unsaved = 0
+        self._letter: str | None = None
+        """The key of a dead letter that was stored since the cursor was."""
 
     def result(self, again_ms: int | None, *, failed: bool = False) -> DeliveryResult:
         """Returns the counts until now."""
@@ -110,16 +112,18 @@ class _Delivery:
     async def send(self, page: FeedPage, event_filter: EventFilter, sink: Sink) -> DeliveryResult | None:
         """Sends the events of a page that are selected and were not delivered before, and stores the cursor. Returns
         the result if an event was not accepted or the time is over, None after the whole page."""
-        for record in self._new(page.records):
+        for record, token in zip(page.records, page.tokens, strict=True):
+            if record.number <= self.subscription.cursor:
+                continue
             event = event_of(record)
             if event is not None and event_filter.selects(event):
                 stopped = await self._send_one(record, event, sink)
                 if stopped is not None:
                     return stopped
-            self.subscription = self.subscription.delivered(record.number, self.subscription.token)
+            self.subscription = self.subscription.delivered(record.number, token)
             now_ms = self._open_session().now_ms()
             is_over = now_ms >= self._end_ms
-            if is_over or self._unsaved >= SAVE_AFTER or now_ms >= self._saved_ms + SAVE_AFTER_MS:
+            if is_over or self._letter or self._unsaved >= SAVE_AFTER or now_ms >= self._saved_ms + SAVE_AFTER_MS:
                 await self._save()
             if is_over:
                 return self.result(now_ms - CLOCK_LAG_MS)
@@ -139,10 +143,6 @@ class _Delivery:
         self._accepted += 1
         return None
 
-    def _new(self, records: Sequence[FeedRecord]) -> Sequence[FeedRecord]:
-        """Returns the records after the cursor."""
-        return [record for record in records if record.number > self.subscription.cursor]
-
     async def _not_accepted(self, record: FeedRecord, event: JsonObject, error: DeliveryError) -> DeliveryResult | None:
         """Sets an event aside that its receiver has not accepted often enough, and returns None when that is durable;
         or else stores when to try again, and returns the result."""
@@ -153,6 +153,7 @@ class _Delivery:
         letter = DeadLetter(record.number, str(error)[:MAX_PROBLEM], event, session.now_ms())
         key = session.state.paths.dead_letter(self.subscription.id, record.number)
         await session.state.swap(key, letter.body, None)  # a letter that is there already is of the same event
+        self._letter = key
         self._set_aside += 1
         return None
 
@@ -172,8 +173,13 @@ class _Delivery:
         session, subscription = self._open_session(), self.subscription
         state, key = session.state, session.state.paths.subscription(subscription.name)
         outcome = await state.swap(key, subscription.body, self._version)
-        self._version = outcome.version if isinstance(outcome, Applied) else await self._version_of_ours(state)
-        self._saved_ms, self._unsaved = session.now_ms(), 0
+        try:
+            self._version = outcome.version if isinstance(outcome, Applied) else await self._version_of_ours(state)
+        except SubscriptionConflict as conflict:
+            if conflict.present is None and self._letter is not None:
+                await state.delete(self._letter)  # the removal of the subscription did not find it
+            raise
+        self._saved_ms, self._unsaved, self._letter = session.now_ms(), 0, None
 
     async def _version_of_ours(self, state: State) -> Version:
         """Returns the version of the subscription after a write that failed, if an earlier sending of it was applied.

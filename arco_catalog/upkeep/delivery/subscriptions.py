@@ -63,15 +63,22 @@ async def require_subscription(session: Session, name: str) -> Subscription:
 
 
 async def unsubscribe(session: Session, name: str) -> int:
-    """Removes a subscription and its dead letters, and returns the number of these. The subscription is removed last,
-    so that the command can be repeated if it is interrupted. Raises as `require_subscription` does."""
+    """Removes a subscription and its dead letters, and returns the number of these. The subscription is removed after
+    them, so that the command can be repeated if it is interrupted, and then those that a delivery stored meanwhile.
+    Raises as `require_subscription` does."""
     subscription = await require_subscription(session, name)
+    count = await _delete_letters(session, subscription)
+    await session.state.delete(session.state.paths.subscription(name))
+    return count + await _delete_letters(session, subscription)
+
+
+async def _delete_letters(session: Session, subscription: Subscription) -> int:
+    """Deletes the dead letters of a subscription, and returns the number of them."""
     count = 0
     async with aclosing(dead_letters(session.state, subscription.id)) as letters:
         async for key, _ in letters:
             await session.state.delete(key)
             count += 1
-    await session.state.delete(session.state.paths.subscription(name))
     return count
 
 

@@ -1,15 +1,20 @@
 """Appends records to the event feed, in segments that are created once (docs/design/events.md#rule-1)."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from arco_catalog.operations.feed import read_segment
 from arco_catalog.planning.feed import fit, numbered, position_after
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.state.feed import FeedRecord, FeedSegment
+from arco_catalog.state.feed import MAX_RECORDS, FeedRecord, FeedSegment
+from arco_catalog.state.worker_threads import off_loop
 from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.feed.feed_end import FeedEnd
 from arco_catalog.upkeep.feed.registry_chain import NOWHERE
 from storage_backends import Applied
+
+RECORD_BYTES = 1_000
+"""The size of a record, to decide whether a thread makes its JSON."""
 
 
 class LostSegment(Exception):
@@ -21,11 +26,13 @@ async def append(
 ) -> None:
     """Appends records to the feed, in as many segments as they need. `begins` is whether the feed has begun with the
     last one of them; a gap in the registry's history means that it must begin again. Raises `StoreError`, and
-    `LostSegment` if another sequencer appends, too."""
+    `LostSegment` if another sequencer appends, too, and `FeedSetBack`."""
     left = [*records]
+    if left:
+        await feed.check_stored(session)
     while left:
         session.check_deadline()
-        taken = numbered(fit(left), feed.next)
+        taken = numbered(await off_loop(RECORD_BYTES * min(len(left), MAX_RECORDS), partial(fit, left)), feed.next)
         del left[: len(taken)]
         has_begun = feed.has_begun and not any(record.kind == "gap" and record.entity is None for record in taken)
         await _create(session, feed, taken, has_begun or (begins and not left))
@@ -51,9 +58,11 @@ async def _create(session: Session, feed: FeedEnd, records: Sequence[FeedRecord]
         records=records,
     )
     key = session.state.paths.feed_segment(segment.first)
-    outcome = await session.state.swap(key, segment.body, None)
+    body = await off_loop(RECORD_BYTES * len(records), lambda: segment.body)
+    outcome = await session.state.swap(key, body, None)
     if not isinstance(outcome, Applied):
         there = await read_segment(session.state, segment.first)
         if there is None or there.id != segment.id:  # else an earlier sending of this write was applied
             raise LostSegment
     feed.add(segment)
+    feed.seen = segment.id

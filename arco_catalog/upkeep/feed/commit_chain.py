@@ -3,6 +3,7 @@ to the last file that has (docs/design/events.md#rule-3)."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson
@@ -15,6 +16,7 @@ from arco_catalog.state.feed_cursors import FeedCursor
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer, list_logged_files
 from arco_catalog.state.transaction import Decision, committed
+from arco_catalog.state.worker_threads import off_loop
 from arco_catalog.upkeep.feed.past_segments import EnteredFiles
 from arco_catalog.upkeep.reconcile import is_named
 from storage_backends.lazy_dataclass import dataclass
@@ -89,12 +91,17 @@ async def _read_receipt(session: Session, entity: str, file: MetadataFile) -> Js
         found = await session.state.read(path)
         if found is not None:
             try:
-                parsed = receipt.parse(found.body, path)
-                made = receipt.committed(parsed) if stage == receipt.PENDING else parsed
-                return receipt.with_current_names(made, receipt.COMMITTED)
+                return await off_loop(len(found.body), partial(_committed_receipt, found.body, path, stage))
             except InternalError:
                 continue
     return None
+
+
+def _committed_receipt(body: bytes, path: str, stage: receipt.Stage) -> JsonObject:
+    """Returns the committed receipt for a stored one of either stage. Raises `InternalError`."""
+    parsed = receipt.parse(body, path)
+    made = receipt.committed(parsed) if stage == receipt.PENDING else parsed
+    return receipt.with_current_names(made, receipt.COMMITTED)
 
 
 async def decision_after_lease(session: Session, transaction: str) -> Decision | None:

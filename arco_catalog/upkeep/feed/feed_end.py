@@ -14,6 +14,10 @@ from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.upkeep.feed.commit_chain import Search
 
 
+class FeedSetBack(Exception):
+    """A restore beside this process has removed the last segment that it knows: it must read the feed anew."""
+
+
 @dataclass
 class FeedEnd:
     """What a sequencer remembers of a feed: the cursors, which include all segments up to the last one. `rest` has, by
@@ -24,6 +28,8 @@ class FeedEnd:
     rest: dict[str, Sequence[MetadataFile]] = field(default_factory=dict)
     searches: dict[str, Search] = field(default_factory=dict)
     """Searches that have paused, of entities of which nothing has entered since."""
+    seen: str = ""
+    """The id of the last segment that this step has made, or has found in the store."""
     is_complete: bool = True
     """Whether the cursors follow from all segments: no shard was lost after its segments were deleted."""
 
@@ -46,9 +52,21 @@ class FeedEnd:
         self.searches = {entity: search for entity, search in self.searches.items() if entity in kept}
 
     async def write_cursors(self, session: Session) -> None:
-        """Stores the cursors, unless a lost shard is not complete yet: the next process must find it lost, too."""
-        if self.is_complete:
+        """Stores the cursors, unless a lost shard is not complete yet: the next process must find it lost, too. Raises
+        `FeedSetBack`, and as `FeedCursors.write` does."""
+        if self.is_complete and self.cursors.are_behind:
+            await self.check_stored(session)
             await self.cursors.write(session.state)
+
+    async def check_stored(self, session: Session) -> None:
+        """Returns if the last segment is stored, as far as this process has not just made or read it. Raises
+        `FeedSetBack` if a restore has removed it: what follows it would follow nothing."""
+        if self.last is None or self.last.id == self.seen:
+            return
+        there = await read_segment(session.state, self.last.first)
+        if there is None or there.id != self.last.id:
+            raise FeedSetBack
+        self.seen = self.last.id
 
     @property
     def has_begun(self) -> bool:

@@ -92,13 +92,14 @@ def _records(
 ) -> Sequence[FeedRecord]:
     """Returns the operations of a commit that have not entered; of one that is lost, the record of the gap."""
     if record is None or name is None:
-        if sequence == position.sequence:
+        if sequence == position.sequence and position.is_whole:
             return []
         return [registry_record("gap", RegistryPosition(name, sequence, 0), 0)]
     entered = position.operations if sequence == position.sequence else 0
+    operations = objects(record.document, "operations")
     return [
-        operation_record(operation, record.at_ms, commit=name, sequence=sequence, place=place)
-        for place, operation in enumerate(objects(record.document, "operations"), 1)
+        operation_record(operation, record.at_ms, commit=name, sequence=sequence, place=place, places=len(operations))
+        for place, operation in enumerate(operations, 1)
         if place > entered
     ]
 

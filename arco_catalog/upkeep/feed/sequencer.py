@@ -4,14 +4,14 @@ A step reads the end of the feed, then HEAD, then the listing of pointers, and a
 follows from what it reads; what it remembers of the step before, it checks. So it may be killed anywhere and run twice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import MalformedJson
 from arco_catalog.operations.feed import read_segment
-from arco_catalog.planning.feed import merge
+from arco_catalog.planning.feed import Chain, drops, gap_record, merge
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.feed import FeedRecord
@@ -22,7 +22,7 @@ from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.feed.append import LostSegment, append
 from arco_catalog.upkeep.feed.beginning import begin
 from arco_catalog.upkeep.feed.commit_chain import NewCommits, new_commits, next_commits
-from arco_catalog.upkeep.feed.feed_end import FeedEnd, read_end
+from arco_catalog.upkeep.feed.feed_end import FeedEnd, FeedSetBack, read_end
 from arco_catalog.upkeep.feed.registry_chain import new_operations
 from storage_backends import StoreDenied
 
@@ -64,6 +64,9 @@ class Sequencer:
             except LostSegment:
                 stats.lost_segments += 1
                 return
+            except FeedSetBack:
+                self._feed = None
+                continue
             except BaseException:
                 self._feed = None
                 raise
@@ -93,6 +96,7 @@ class Sequencer:
     async def _read(self, session: Session) -> FeedEnd:
         """Returns the feed up to its last segment."""
         feed = self._feed = self._feed or await read_end(session)
+        feed.seen = ""
         read = 0
         while (segment := await read_segment(session.state, feed.next)) is not None:
             session.check_deadline()
@@ -102,6 +106,7 @@ class Sequencer:
                 )
             feed.rest.clear()
             feed.add(segment)
+            feed.seen = segment.id
             read += 1
             if read % CATCH_UP == 0:
                 await feed.write_cursors(session)
@@ -110,10 +115,10 @@ class Sequencer:
     async def _enter(self, session: Session, feed: FeedEnd, operations: Sequence[FeedRecord], stats: FeedStats) -> bool:
         """Enters the operations of the registry, and the commits of tables and views. Returns whether these are all
         that can enter now."""
-        cursors = await _moved(session, feed.cursors, _created(feed.cursors, operations))
+        cursors, gone = await _moved(session, feed.cursors, operations)
         moved = self._in_order(cursors, operations)
         feed.forget_others(moved)
-        found: dict[str, NewCommits] = {}
+        found = {entity: NewCommits(Chain(entity, [gap_record(entity, 0)])) for entity in gone}
         tried: list[str] = []
         for batch in batches(moved[:MAX_ENTITIES], AT_ONCE):
             if _count(found) >= MAX_RECORDS:
@@ -172,18 +177,24 @@ def _created(cursors: FeedCursors, operations: Sequence[FeedRecord]) -> dict[str
     return created
 
 
-async def _moved(session: Session, cursors: FeedCursors, created: Mapping[str, FeedCursor]) -> Mapping[str, FeedCursor]:
-    """Lists all pointers. Returns the cursors of the tables and views of which commits may not have entered."""
+async def _moved(
+    session: Session, cursors: FeedCursors, operations: Sequence[FeedRecord]
+) -> tuple[Mapping[str, FeedCursor], Collection[str]]:
+    """Lists all pointers. Returns the cursors of the tables and views of which commits may not have entered, and the
+    tables and views that these operations drop and whose pointers a collection has deleted before that."""
     moved: dict[str, FeedCursor] = {}
+    created = _created(cursors, operations)
+    gone = {entity for entity in drops(operations) if (created.get(entity) or cursors.get(entity)) is not None}
     prefix = session.state.paths.pointers
     async with aclosing(list_pages(session.state, prefix)) as pages:
         async for page in pages:
             for listed in page.entries:
                 entity = listed.key.removeprefix(prefix).removesuffix(".json")
                 cursor = created.get(entity) or cursors.get(entity)
+                gone.discard(entity)
                 if cursor is not None and cursor.version != listed.version:
                     moved[entity] = cursor
-    return moved
+    return moved, gone
 
 
 def _note(feed: FeedEnd, entity: str, new: NewCommits) -> None:

@@ -41,12 +41,13 @@ def task_worker(
     delegate: Delegate | None = None,
     anti_join: AntiJoin | None = None,
     sinks: Sinks | None = None,
+    fills_feed: bool = True,
 ) -> Worker:
     """Makes a worker of this process for the tasks of a catalog. It hands purges over to the service of `delegate`, as
     far as they may be, or executes them by `anti_join`; with neither, it purges by itself. It expires snapshots where a
     policy requires it, and leaves maintenance tasks to the pipeline. With `sinks` it also fills the catalog's event
-    feed, and delivers events to the receivers that `sinks` makes. `policies` has the leases and retries; None for the
-    default ones."""
+    feed, unless `fills_feed` is false, and delivers events to the receivers that `sinks` makes. `policies` has the
+    leases and retries; None for the default ones."""
     executors: Mapping[str, Executor] = {
         TABLE_PURGE: PurgeExecutor(delegate, anti_join),
         TABLE_MAINTENANCE: LeftToThePipeline(),
@@ -56,7 +57,7 @@ def task_worker(
     }
     sweeps = Sweeps(catalog.runtime)
     feeding = None
-    if sinks is not None:
+    if sinks is not None and fills_feed:
         from arco_catalog.upkeep.feed.work import FeedWork
 
         feeding = FeedWork(catalog, Deliveries())

@@ -1,6 +1,7 @@
 """Deliveries go on after writes of unknown outcome, conflicts, failures of any number and ended tasks, and give way to
 other tasks (docs/design/delivery.md#rule-4)."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from arco_catalog.upkeep.delivery.subscriptions import subscribe, unsubscribe
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ABSENT, ANY, Outcome, StoreDenied, Unknown, When
 from storage_backends.memory import MemoryStore
+from tests.support.feeding import feed
 from tests.upkeep.delivery.test_killed_deliverers import NAME, Feeds, Receiver, feeds, first
 
 __all__ = ["feeds", "first"]
@@ -230,3 +232,62 @@ async def test_a_removal_that_is_interrupted_can_be_repeated(feeds: Feeds) -> No
 
     assert await unsubscribe(session, NAME) == 0
     assert [key async for key, _ in dead_letters(session.state, found.id)] == []
+
+
+async def test_a_place_inside_a_page_is_not_that_of_another_history(feeds: Feeds) -> None:
+    """A restore removes the events after the token; other ones get the numbers up to the cursor."""
+    expected = await feeds.expected()
+    feeds.receiver.fails = lambda id_: ReceiverUnreachable("down") if id_ == expected[7] else None
+    await work(feeds, feeds.service.store)
+    assert feeds.receiver.ids == expected[:7]
+    feeds.receiver.fails = lambda id_: None
+    paths = feeds.service.session().state.paths
+    segments = feeds.service.store.keys(paths.feed_segments)
+    assert (await feeds.subscription()).cursor >= int(segments[-1].rpartition("/")[2].removesuffix(".json"))
+    for key in (segments[-1], *feeds.service.store.keys(paths.all_feed_cursors)):
+        await feeds.service.store.delete(key)
+    await feed(feeds.service.session())
+
+    await work(feeds, feeds.service.store)
+
+    assert feeds.receiver.ids == expected[:7]
+    assert "can't be read" in str((await feeds.subscription()).problem)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_letter_that_is_stored_while_its_subscription_is_removed_is_deleted(
+    feeds: Feeds, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
+) -> None:
+    """It is stored after those that there were are deleted, or after the subscription is."""
+    subscription, refused = await feeds.subscription(), EventRefused("no")
+    feeds.receiver.fails = lambda id_: refused
+    store, delete, put = feeds.service.store, feeds.service.store.delete, feeds.service.store.put
+
+    async def send() -> None:
+        with suppress(delivering.SubscriptionConflict):
+            await delivering.deliver(feeds.service.session, NAME, subscription.id, lambda _: feeds.receiver)
+
+    for _ in range(2):
+        await send()
+        feeds.service.clock.ms += HOUR_MS
+    session = feeds.service.session()
+    letters, key = session.state.paths.dead_letters(subscription.id), session.state.paths.subscription(NAME)
+
+    async def put_late(stored: str, body: bytes, when: When) -> Outcome:
+        if stored.startswith(letters):
+            await delete(key)
+            assert [each async for each in dead_letters(session.state, subscription.id)] == []
+        return await put(stored, body, when)
+
+    async def meet(deleted: str, when: When = ANY) -> Outcome:
+        if deleted == key:
+            if is_late:
+                monkeypatch.setattr(store, "put", put_late)
+            await send()
+        return await delete(deleted, when)
+
+    monkeypatch.setattr(store, "delete", meet)
+    await unsubscribe(session, NAME)
+
+    assert store.keys(letters) == []
+    assert len(feeds.receiver.taken) == 0

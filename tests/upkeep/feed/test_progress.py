@@ -1,18 +1,30 @@
 """The sequencer gets on, at a bounded cost, whatever is undecided, long, restored, refused or lost
 (docs/design/events.md#cost)."""
 
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from arco_catalog.iceberg.json import dumps
-from arco_catalog.state import feed_cursors
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.namespaces import create_namespace
+from arco_catalog.planning import feed as feed_planning
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state import feed_cursors, receipt, worker_threads
+from arco_catalog.state.feed import FeedRecord, FeedSegment
 from arco_catalog.state.feed_cursors import shard_of
 from arco_catalog.state.feed_floor import raise_feed_floor
+from arco_catalog.state.fields import objects
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.upkeep.feed import beginning, commit_chain, sequencer
+from arco_catalog.upkeep.feed import append, beginning, commit_chain, sequencer
+from arco_catalog.upkeep.feed.feed_end import FeedEnd
 from arco_catalog.upkeep.feed.sequencer import Sequencer
 from storage_backends import ANY, Found, Missing, StoreDenied, StoreUnavailable, Unchanged, Version
 from tests.upkeep.feed.conftest import FeedScenario
-from tests.upkeep.feed.test_upkeep import segments
+from tests.upkeep.feed.test_upkeep import found, segments
+from tools.support.catalog_fixture import NS
 
 HOUR_MS = 3_600_000
 
@@ -309,3 +321,107 @@ async def test_lost_cursors_of_deleted_segments_make_a_gap(scenario: FeedScenari
 
     assert stats.gaps == 1
     assert [record.kind for record in await scenario.records() if record.entity == entity] == ["gap", "begin"]
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_a_table_whose_pointer_is_collected_before_its_commits_enter_has_a_gap(
+    scenario: FeedScenario, *, is_new: bool
+) -> None:
+    other = await scenario.fixture.table("u")
+    if not is_new:
+        await scenario.run()
+    await scenario.change("u")
+    await drop_table(scenario.fixture.session(), NS, "u", purge=False)
+    await scenario.fixture.table("v")
+    await scenario.store.delete(pointer_key(other.entity))
+
+    stats = await scenario.run()
+
+    assert (await scenario.shown())[-5 + (not is_new) :] == [
+        *(["create-table"] if is_new else []),
+        *("gap", "drop-table", "create-table", "commit v"),
+    ]
+    assert stats.gaps == 1
+    assert (await scenario.run()).is_end
+
+
+async def test_a_feed_that_is_set_back_beside_a_sequencer_goes_on_without_a_hole(scenario: FeedScenario) -> None:
+    await scenario.change()
+    await scenario.run()
+    before = {key: await stored(scenario, key) for key in scenario.store.keys("")}
+    for _ in range(3):
+        await scenario.change()
+        await scenario.run()
+    for key in scenario.store.keys(""):
+        await scenario.store.delete(key)
+    for key, body in before.items():
+        await scenario.store.put(key, body, ANY)
+    scenario.fixture = scenario.fixture.another()
+
+    await scenario.run()  # of a sequencer that knows the feed as it was
+    for _ in range(3):
+        await scenario.change()
+        assert (await scenario.run()).is_end
+    await scenario.run(Sequencer())
+
+    records = await scenario.records()
+    assert [record.number for record in records] == [*range(1, len(records) + 1)]
+    assert [record.kind for record in records][-4:] == ["commit"] * 4
+    assert await found(scenario) == set()
+
+
+async def test_operations_of_a_lost_commit_that_had_entered_in_part_are_a_gap(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixture, state = scenario.fixture, scenario.fixture.session().state
+    await asyncio.gather(*(create_namespace(fixture.session(), (f"n{number}",), {}) for number in range(5)))
+    head = await state.head()
+    assert head.id is not None
+    assert len(objects(head.document, "operations")) > 1
+    await scenario.fixture.table("later")
+    create, left = append._create, len(objects(head.document, "operations"))
+
+    async def die(session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool) -> None:
+        nonlocal left
+        left -= records[0].details.get("commit") == head.id
+        if not left:
+            raise StoreUnavailable("dead")
+        await create(session, feed, records, begun)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(feed_planning, "MAX_RECORDS", 1)
+        dying.setattr(append, "_create", die)
+        with pytest.raises(StoreUnavailable):
+            await scenario.run()
+    await scenario.store.delete(state.paths.registry_commit(head.id))
+    scenario.fixture = scenario.fixture.another()
+
+    stats = await scenario.run(Sequencer())
+
+    assert stats.gaps == 1
+    assert [record.kind for record in await scenario.records() if record.entity is None].count("gap") == 1
+
+
+async def test_receipts_and_segments_that_are_long_are_parsed_by_a_thread(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scenario.change()
+    threads: set[str] = set()
+    for name in ("parse", "committed"):
+        monkeypatch.setattr(receipt, name, _noting(getattr(receipt, name), threads))
+    monkeypatch.setattr(FeedSegment, "parse", _noting(FeedSegment.parse, threads))
+    monkeypatch.setattr(worker_threads, "SMALL_BYTES", 0)
+
+    await scenario.run(Sequencer())
+    await scenario.records()
+
+    assert threads
+    assert all(name.startswith("arco-work") for name in threads)
+
+
+def _noting(work: Callable[..., object], threads: set[str]) -> Callable[..., object]:
+    def noted(*arguments: object) -> object:
+        threads.add(threading.current_thread().name)
+        return work(*arguments)
+
+    return noted

@@ -232,4 +232,4 @@ async def test_a_step_without_changes_takes_three_calls_and_a_commit_a_few_more(
         await scenario.run()
 
     assert idle.calls == 3  # the next segment, HEAD, and the pointers
-    assert busy.calls == 8  # and the pointer, the receipt, the segment, and a shard of cursors twice
+    assert busy.calls == 9  # and the pointer, the receipt, the last segment, the new one, and a shard of cursors twice
