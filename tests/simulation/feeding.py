@@ -61,6 +61,7 @@ VIEWS = ("v", "w")
 CHANGES = 6
 """What each writer does."""
 COLLECTING = replace(SETTINGS, retention=replace(RETENTION, receipts_ms=60_000))
+KEEPING_RECEIPTS = replace(SETTINGS, retention=replace(RETENTION, receipts_ms=3_600_000, undrop_ms=20_000))
 WEEK_S = 7 * 24 * 3_600.0
 
 
@@ -175,12 +176,19 @@ class FeedClients:
         self.writing = True
         self.loses = False
         """Whether a history is lost, after a consumer may have read it."""
+        self.only_tables = False
+        """Whether no views and no registrations are drawn."""
         self.purges = False
         """Whether some drops purge."""
         self.drawn = (0.0, 1.0)
         """From which numbers changes are drawn."""
         self.slowness = 1.0
         """How many times longer than usual sequencers and consumers pause."""
+        self.paused = False
+        """Whether no sequencer begins a step."""
+        self._stepping: set[str] = set()
+        self._set_back = ""
+        """The pointer that was set back last."""
         self._settings = settings
         self._fixtures: dict[str, CatalogFixture] = {}
         self._numbers = count(1)
@@ -232,8 +240,10 @@ class FeedClients:
         path = f"/{number}"
         if drawn < 0.34:
             await commit_table(fixture.session(body, path=path), NS, first, body)
-        elif drawn < 0.4:
+        elif drawn < 0.4 and not self.only_tables:
             await self._change_view(fixture, path, body)
+        elif drawn < 0.4:
+            await commit_table(fixture.session(body, path=path), NS, first, body)
         elif drawn < 0.6:
             changes: list[TableChange] = [(NS, each, body) for each in self.draw(TABLES, 2)]
             if drawn > 0.5:
@@ -246,7 +256,7 @@ class FeedClients:
             await drop_table(fixture.session({}, path=path), NS, first, purge=purge)
         elif drawn < 0.84:
             await undrop(fixture.session({}, path=path), NS, first)
-        elif drawn < 0.87:
+        elif drawn < 0.87 and not self.only_tables:
             await self._register(fixture, path, first)
         elif drawn < 0.94:
             made: JsonObject = {"name": first, "schema": schema("x")}
@@ -294,7 +304,11 @@ class FeedClients:
         if self.random() < 0.4:
             await fixture.store.put(PATHS.manifest, before[PATHS.manifest].body, ANY)
             return
-        for key in self.draw(sorted(key for key in before if key.startswith(PATHS.pointers)), 1):
+        keys = self.draw(sorted(key for key in before if key.startswith(PATHS.pointers)), 1)
+        if self._set_back in before and self.random() < 0.6:
+            keys = [self._set_back]  # once more, to another state
+        for key in keys:
+            self._set_back = key
             old = Pointer.parse(before[key].body, Version("old"), key)
             now = self.world.peek(key)
             assert now is not None
@@ -303,9 +317,9 @@ class FeedClients:
             body = dumps({**made, "id": fixture.runtime.ulid(), "sequence": sequence}, sort_keys=True)
             await fixture.store.put(key, body, ANY)
 
-    async def collect(self, name: str) -> None:
+    async def collect(self, name: str, times: int = 4) -> None:
         """Collects again and again, until the writers have ended."""
-        for _ in range(4):
+        for _ in range(times):
             await self.world.runtime.sleep(80 * self.random())
             process = self.world.process(name)
             session = self.fixture(process).session(deadline_ms=12_000)
@@ -338,7 +352,11 @@ class FeedClients:
         raise AssertionError("no backup")
 
     async def lose_and_restore(self, file: Path) -> None:
-        """Loses all of the catalog's state, and restores it. Clients start again; sequencers may go on."""
+        """Loses all of the catalog's state, and restores it. Clients start again; sequencers, which are in no step
+        meanwhile, go on with what they remember, or not."""
+        self.paused = True
+        while self._stepping:
+            await self.world.runtime.sleep(0.1)
         await self.world.settle()
         self.world.lose(PATHS.state)
         kept = {
@@ -349,6 +367,7 @@ class FeedClients:
         await restore_backup(fixture.session(deadline_ms=600_000), await Archive.opened(file), dry=False)
         self._fixtures |= kept
         self.truth._see_head()
+        self.paused = False
 
     async def all(self, *writing: Coroutine[None, None, None]) -> None:
         """Lets two sequencers and two consumers work until the writers have ended."""
@@ -373,12 +392,17 @@ class FeedClients:
         sequencer = Sequencer()
         while self.writing:
             process = self.world.process(name, self._skew(name))
+            if self.paused:
+                await self.world.runtime.sleep(0.1)
+                continue
+            self._stepping.add(process.name)
             with suppress(CatalogError, StoreError):
                 stats = FeedStats()
                 if await process.run(sequencer.run(self.fixture(process).session(), stats)) is DIED:
                     name += "+"
                     sequencer = Sequencer()
                 self.got["lost segments"] += stats.lost_segments
+            self._stepping.discard(process.name)
             if self.random() < 0.2:
                 sequencer = Sequencer()
             await self.world.runtime.sleep(3 * self.slowness * self.random())
@@ -604,6 +628,7 @@ async def a_feed_beside_collections(world: World) -> None:
 async def a_feed_beside_restores(world: World) -> None:
     """No client writes while an operator sets HEAD or a pointer back to what it was; sequencers go on."""
     clients = FeedClients(world)
+    clients.only_tables = world.seed % 4 != 0  # so that more happens to a table
     await clients.set_up()
     await Sequencer().run(clients.fixture(world.process("setup")).session(), FeedStats())  # what is before is not in it
 
@@ -659,12 +684,13 @@ async def a_feed_beside_backups(world: World) -> None:
 
 
 async def a_feed_that_is_filled_late(world: World) -> None:
-    """Collections delete pointers, receipts and registry commits before a sequencer has read them."""
-    clients = FeedClients(world, COLLECTING)
-    clients.purges, clients.slowness = True, 60.0
+    """Collections delete pointers, and half of the time receipts and registry commits, before a sequencer has read
+    them."""
+    clients = FeedClients(world, COLLECTING if world.seed % 2 else KEEPING_RECEIPTS)
+    clients.purges, clients.slowness, clients.drawn = True, 100.0, (0.2, 0.9)
     await clients.set_up()
     await Sequencer().run(clients.fixture(world.process("setup")).session(), FeedStats())
-    await clients.all(clients.writers(3, changes=9, pause_s=30.0), clients.collect("g1"), clients.purge("p1"))
+    await clients.all(clients.writers(3, changes=9, pause_s=30.0), clients.collect("g1", 8), clients.purge("p1"))
     await clients.end(collected=True, late=True)
     COUNTED.update(clients.got)
 

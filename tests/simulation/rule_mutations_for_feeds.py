@@ -223,6 +223,20 @@ def a_search_that_goes_on_although_others_entered_commits(patch: pytest.MonkeyPa
     patch.setattr(FeedEnd, "forget_searches", forget_none)
 
 
+def dropped_tables_without_a_pointer_that_are_passed_over(patch: pytest.MonkeyPatch) -> None:
+    """docs/design/events.md#rule-10"""
+    patch.setattr(sequencer, "drops", lambda operations: {})
+
+
+def a_remembered_end_of_the_feed_that_a_restore_removed(patch: pytest.MonkeyPatch) -> None:
+    """docs/design/events.md#rule-2"""
+
+    async def check_nothing(self: FeedEnd, session: Session) -> None:
+        return
+
+    patch.setattr(FeedEnd, "check_stored", check_nothing)
+
+
 BUGS = (
     segments_that_replace_others,
     a_cursor_by_time,
@@ -238,4 +252,6 @@ BUGS = (
     a_restore_back_to_what_was_left,
     a_search_that_ends_at_a_restored_file,
     a_search_that_goes_on_although_others_entered_commits,
+    dropped_tables_without_a_pointer_that_are_passed_over,
+    a_remembered_end_of_the_feed_that_a_restore_removed,
 )

@@ -24,8 +24,13 @@ from tests.simulation.rule_mutations import Mutation
 from tests.simulation.thoroughness import TIMES, count, sample
 
 SECONDS = 240.0 * TIMES
-JUDGES = ("setup", "last", "operator")
+JUDGES = ("setup", "last", "operator", "restorer")
 """Processes that meet no fault."""
+DRAWN, RESTORES, TRANSACTIONS = (
+    feeding.a_feed_beside_drawn_changes,
+    feeding.a_feed_beside_restores,
+    feeding.a_feed_beside_transactions,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +46,7 @@ def test_the_feed_has_everything_once(scenario: Scenario) -> None:
     assert feeding.COUNTED["lost segments"], "sequencers never met"
 
 
-@pytest.mark.parametrize("scenario", feeding.SCENARIOS[:4], ids=name_of)  # the last one has its own plans
+@pytest.mark.parametrize("scenario", [each for each in feeding.SCENARIOS if each is not TRANSACTIONS], ids=name_of)
 def test_the_feed_has_everything_once_under_several_faults(scenario: Scenario) -> None:
     calls = {process: kinds for process, kinds in trace(scenario).calls.items() if process not in JUDGES}
     assert explore(scenario, range(1), [*random_plans(2026, count(160), calls)], seconds=SECONDS).complete
@@ -69,11 +74,6 @@ def test_writers_may_die_after_a_slow_write() -> None:
     assert explore(TRANSACTIONS, range(1), plans, seconds=SECONDS).complete
 
 
-DRAWN, RESTORES, TRANSACTIONS = (
-    feeding.a_feed_beside_drawn_changes,
-    feeding.a_feed_beside_restores,
-    feeding.a_feed_beside_transactions,
-)
 CASES: Sequence[tuple[Mutation, Scenario]] = [
     (bugs.segments_that_replace_others, DRAWN),
     (bugs.a_cursor_by_time, DRAWN),
@@ -89,6 +89,8 @@ CASES: Sequence[tuple[Mutation, Scenario]] = [
     (bugs.a_restore_back_to_what_was_left, RESTORES),
     (bugs.a_search_that_ends_at_a_restored_file, RESTORES),
     (bugs.a_search_that_goes_on_although_others_entered_commits, RESTORES),
+    (bugs.dropped_tables_without_a_pointer_that_are_passed_over, feeding.a_feed_that_is_filled_late),
+    (bugs.a_remembered_end_of_the_feed_that_a_restore_removed, feeding.a_feed_beside_backups),
 ]
 
 

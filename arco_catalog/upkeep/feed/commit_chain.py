@@ -23,8 +23,8 @@ from storage_backends.lazy_dataclass import dataclass
 
 MAX_RECORDS = 500
 """The number of commits of one entity that enter in one step at most."""
-MAX_TRAIL = 100_000
-"""The number of files of one entity that a walk keeps, the oldest that have not entered: some 25 MB."""
+MAX_TRAIL = 20_000
+"""The number of files of one entity that a walk keeps, the oldest that have not entered: some 5 MB."""
 TURN = 100
 """The number of files, and of segments, by which a search goes back before it may end or pause."""
 WALK_ALONE = 500
@@ -169,6 +169,11 @@ class Search:
             entered = self._entered.by_commits | self._entered.otherwise
             first, files = _continued(self._entity, files, entered, is_gap=not walk.has_arrived)
         return await next_commits(session, self._entity, files, self._version, first, walk.found)
+
+    @property
+    def kept(self) -> int:
+        """The number of files that the search keeps."""
+        return len(self._walk.trail)
 
     @property
     def _has_ended(self) -> bool:

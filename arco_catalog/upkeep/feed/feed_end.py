@@ -40,6 +40,15 @@ class FeedEnd:
         if self.searches:
             self.forget_searches({entity for record in segment.records for entity in entities_of(record)})
 
+    @property
+    def kept(self) -> int:
+        """The number of files that are remembered because they have not entered."""
+        return sum(map(len, self.rest.values())) + sum(search.kept for search in self.searches.values())
+
+    def keeps(self, entity: str) -> bool:
+        """Whether files of an entity are remembered because they have not entered."""
+        return entity in self.rest or entity in self.searches
+
     def forget_searches(self, entered: Collection[str]) -> None:
         """Forgets the searches of entities of which something has entered."""
         for entity in entered:

@@ -32,6 +32,9 @@ MAX_ENTITIES = 200
 """Entities with commits that one step enters at most."""
 MAX_RECORDS = 5_000
 """The number of records of entities from which one step reads no others."""
+MAX_KEPT = 100_000
+"""The number of files that have not entered from which no others are searched for, until they have: some 25 MB. A step
+may exceed it by what the chains that are walked concurrently have."""
 CATCH_UP = 100
 """The number of segments of other sequencers after which the cursors are stored, also while more are read."""
 MAX_STEPS = 1_000
@@ -118,10 +121,14 @@ class Sequencer:
         cursors, gone = await _moved(session, feed.cursors, operations)
         moved = self._in_order(cursors, operations)
         feed.forget_others(moved)
+        is_full = feed.kept >= MAX_KEPT
+        if is_full:
+            moved = [each for each in moved if feed.keeps(each)]
         found = {entity: NewCommits(Chain(entity, [gap_record(entity, 0)])) for entity in gone}
         tried: list[str] = []
         for batch in batches(moved[:MAX_ENTITIES], AT_ONCE):
-            if _count(found) >= MAX_RECORDS:
+            left_over = feed.kept + sum(len(new.rest) for new in found.values())
+            if _count(found) >= MAX_RECORDS or (left_over >= MAX_KEPT and not is_full):
                 break
             commits = await gather(*(self._commits(session, feed, each, cursors[each], stats) for each in batch))
             found |= {entity: new for entity, new in zip(batch, commits, strict=True) if new is not None}

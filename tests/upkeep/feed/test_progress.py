@@ -419,6 +419,31 @@ async def test_receipts_and_segments_that_are_long_are_parsed_by_a_thread(
     assert all(name.startswith("arco-work") for name in threads)
 
 
+async def test_what_is_left_of_all_chains_together_is_bounded(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        await scenario.fixture.table(f"n{number}")
+        for _ in range(6):
+            await scenario.change(f"n{number}")
+    monkeypatch.setattr(commit_chain, "MAX_RECORDS", 2)
+    monkeypatch.setattr(sequencer, "AT_ONCE", 1)
+    monkeypatch.setattr(sequencer, "MAX_KEPT", 6)
+    kept: list[int] = []
+    forget = FeedEnd.forget_others
+
+    def note(feed: FeedEnd, moved: Sequence[str]) -> None:
+        kept.append(feed.kept)
+        forget(feed, moved)
+
+    monkeypatch.setattr(FeedEnd, "forget_others", note)
+
+    assert (await scenario.run()).is_end
+
+    assert len([each for each in await scenario.shown() if each.startswith("commit n")]) == 42
+    assert 6 <= max(kept) < 12  # all chains have 30 more than enter in the first step
+
+
 def _noting(work: Callable[..., object], threads: set[str]) -> Callable[..., object]:
     def noted(*arguments: object) -> object:
         threads.add(threading.current_thread().name)
