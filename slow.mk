@@ -2,7 +2,7 @@
 
 ##@ Slow tests of one thing
 
-SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-opa test-compose test-scans test-expiry test-kafka-connect test-trino test-prove test-cuts
+SLOW := test-image test-pipeline-package test-openapi test-spark-purge test-sparks test-openlineage test-spark-maintain test-restarts test-upgrade test-models test-oidc test-opa test-compose test-scans test-expiry test-kafka-connect test-trino test-prove test-cuts test-feed
 .PHONY: $(SLOW)
 $(SLOW): .venv/.dev
 	$(BIN)/pytest -m '$(or $(MARKED),slow)' $(TESTED)
@@ -25,6 +25,7 @@ test-kafka-connect: TESTED = tests/engines/kafka_connect ## Iceberg's sink for K
 test-trino: TESTED = $(wildcard tests/engines/test_trino*.py) $(patsubst %,tests/engines/test_%.py,names logins purges system visible) ## Trino 483, by its jars, in place of 476: all tests of Trino, on files and S3; and 449 (needs JDK 25)
 test-prove: TESTED = -s tests/prove ## `arco prove` at each shape of this catalog for ten minutes, at other catalogs, and at one that lies
 test-cuts: TESTED = -s tests/simulation/test_cutting.py tests/serve/test_cuts.py tests/engines/test_spark_cut.py ## Consistent cuts: 1,000,000 simulated reads (ARCO_CUT_SIM_READS), 20,000 answers over HTTP (ARCO_CUT_READS), 100 cuts by Spark beside transactions
+test-feed: TESTED = -s tests/serve/test_event_feed.py ## The event feed while servers, workers, a consumer and a webhook fail, for a quarter of an hour (ARCO_FEED_SECONDS=900), and with planted bugs
 test-models: TESTED = tests/models ## Models of protocols that are planned: every state of the larger scenarios
 test-cuts test-pipeline-package test-sparks test-openlineage test-spark-maintain test-scans test-expiry: $(JARS)
 test-sparks: $(OLDER_SPARKS) $(OLDEST_ICEBERG) $(RETRYING) .venv-spark-3.5/.complete .venv-spark-4.0/.complete

@@ -24,8 +24,8 @@ class Subscription:
 
     `sink` is the URL or name of the receiver. `secret` signs the requests to a webhook; None for other receivers.
     `event_filter` has the form of requests for events. All events up to the number `cursor` were delivered, kept as
-    dead letters, or not selected; the feed is read on from `token`, which is that of this event or of an
-    earlier one, None for the beginning of the feed. `failures` attempts in a row to deliver failed, of which `tries`
+    dead letters, or not selected; the feed is read on from `token`, which is that of this event, None for
+    the beginning of the feed. `failures` attempts in a row to deliver failed, of which `tries`
     may have failed because of the next event; the last one failed for the reason `problem`. The next attempt is made
     from `next_ms` on, a time of the store's clock in milliseconds since 1970.
     """
@@ -87,7 +87,7 @@ class Subscription:
 
     def delivered(self, number: int, token: str | None) -> Self:
         """Returns the subscription after everything up to the record of this number was delivered, set aside or not
-        selected, without failures. `token` is that of this record or of an earlier one."""
+        selected, without failures. `token` is that of this record."""
         return replace(self, cursor=number, token=token, tries=0, failures=0, next_ms=0, problem=None)
 
     def failed(self, problem: str, next_ms: int, *, counts: bool) -> Self:
