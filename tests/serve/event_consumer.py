@@ -56,7 +56,7 @@ def store_place(folder: Path, place: Place) -> None:
 
 
 def ask(folder: Path, token: str | None) -> dict[str, object] | None:
-    """Asks one of the servers for the next page; None if it does not answer with one. Raises `ValueError` for a token
+    """Requests the next page from one of the servers; returns None without one. Raises `ValueError` for a token
     that is refused."""
     address = random.choice((folder / "servers").read_text().split())
     body = json.dumps({"page-size": random.randint(1, 100)} | ({} if token is None else {"continuation-token": token}))

@@ -18,7 +18,7 @@ MAX_RECORDS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Feed:
+class WholeFeed:
     """The whole feed, and what belongs into it: the keys of the committed receipts, and the ids of the registry's
     operations, oldest first."""
 
@@ -40,7 +40,7 @@ class Feed:
         return [(text(event, "event-id"), record.number) for record, event in made if event is not None]
 
 
-async def read_all(session: Session) -> Feed:
+async def read_all(session: Session) -> WholeFeed:
     """Reads the feed, the names of all receipts, and the registry's history."""
     state = session.state
     records: list[FeedRecord] = []
@@ -58,7 +58,9 @@ async def read_all(session: Session) -> Feed:
         if listed.after is None:
             break
         listed = await state.store.list(state.paths.events, listed.after)
-    return Feed(records, frozenset(key.rpartition("/")[2].removesuffix(".json") for key in keys), await _chain(session))
+    return WholeFeed(
+        records, frozenset(key.rpartition("/")[2].removesuffix(".json") for key in keys), await _chain(session)
+    )
 
 
 async def _chain(session: Session) -> list[str]:
@@ -71,7 +73,7 @@ async def _chain(session: Session) -> list[str]:
         commit = (await session.state.registry_commit(text(commit, "parent"))).document
 
 
-def check_feed(feed: Feed) -> None:
+def check_feed(feed: WholeFeed) -> None:
     """The feed has each commit that has a receipt once, and each operation since its beginning once, in the order of
     the chains, without a gap."""
     records = feed.records
@@ -98,12 +100,12 @@ def check_feed(feed: Feed) -> None:
             last[record.entity] = record.file.location
 
 
-def _registered(feed: Feed) -> frozenset[str | None]:
+def _registered(feed: WholeFeed) -> frozenset[str | None]:
     """The tables that were registered, whose first commit replaces a file of another table."""
     return frozenset(record.entity for record in feed.records if record.details.get("kind") == "register-table")
 
 
-def check_clients(feed: Feed, crowd: FeedCrowd) -> None:
+def check_clients(feed: WholeFeed, crowd: FeedCrowd) -> None:
     """What was acknowledged is in the feed as often as it should be, what was refused is not, and nothing else is."""
     commits, operations = Counter[str](), Counter[tuple[str, str]]()
     for record in feed.records:
@@ -127,7 +129,7 @@ def _client(details: JsonObject) -> str:
     return str(mapping(details, "source").get("client_info"))
 
 
-def check_consumer(feed: Feed, got: Sequence[JsonObject]) -> None:
+def check_consumer(feed: WholeFeed, got: Sequence[JsonObject]) -> None:
     """A consumer got each event once, in the order of the feed."""
     ids, expected = [text(each, "event-id") for each in got], [name for name, _ in feed.events]
     missing, twice = {*expected} - {*ids}, len(ids) - len({*ids})
@@ -136,7 +138,7 @@ def check_consumer(feed: Feed, got: Sequence[JsonObject]) -> None:
     assert ids == expected, "the consumer has events in another order"
 
 
-def check_receiver(feed: Feed, receiver: EventReceiver) -> None:
+def check_receiver(feed: WholeFeed, receiver: EventReceiver) -> None:
     """A receiver got each event at least once, and those of the feed alone, in its order where repetitions are left
     out."""
     first, expected = [*dict.fromkeys(receiver.taken)], feed.events

@@ -22,7 +22,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.subscription import dead_letters, read_subscription
 from tests.serve.audit import reading
 from tests.serve.event_receiver import EventReceiver, receiving
-from tests.serve.feed_audit import Feed, check_clients, check_consumer, check_feed, check_receiver, read_all
+from tests.serve.feed_audit import WholeFeed, check_clients, check_consumer, check_feed, check_receiver, read_all
 from tests.serve.feed_clients import CATALOG, FeedCrowd
 from tests.serve.writers import ANSWER_S, NAMESPACE, Sender
 from tools.support.arco_server import WAREHOUSE, ArcoServer
@@ -105,7 +105,7 @@ class Run:
         assert done.returncode == 0, f"{arguments}: {done.stdout.decode()}{done.stderr.decode()}"
 
     async def start(self, server: ArcoServer) -> None:
-        """Starts a server, and tells consumers its address."""
+        """Starts a server, and stores its address for consumers."""
         await asyncio.to_thread(server.start)
         for name in ("consumer", "planted"):
             new = self.folder / name / "servers.new"
@@ -138,7 +138,7 @@ class Run:
         for server in self.servers:
             server.kill()
 
-    async def all_is_delivered(self, receiver: EventReceiver, quiet_s: float) -> Feed:
+    async def all_is_delivered(self, receiver: EventReceiver, quiet_s: float) -> WholeFeed:
         """Lets workers and consumers go on until nothing is left, for so long at most, and returns the feed."""
         receiver.is_well = True
         await self.command("reconcile")
@@ -172,10 +172,10 @@ class Run:
 
 
 @dataclass
-class Ended:
+class Outcome:
     """What there is in the end of a run."""
 
-    feed: Feed
+    feed: WholeFeed
     crowd: FeedCrowd
     receiver: EventReceiver
     run: Run
@@ -199,7 +199,7 @@ class Ended:
         )
 
 
-async def story(folder: Path, seconds: float, seed: int, arco: Sequence[str] = ARCO) -> Ended:
+async def story(folder: Path, seconds: float, seed: int, arco: Sequence[str] = ARCO) -> Outcome:
     """One run: changes under kills for so many seconds, then rest."""
     rng = random.Random(seed)
     run = Run(folder, arco, rng)
@@ -228,7 +228,7 @@ async def story(folder: Path, seconds: float, seed: int, arco: Sequence[str] = A
                 await asyncio.gather(*killing)
             feed = await run.all_is_delivered(receiver, max(QUIET_S, seconds / 3))
             run.end()
-            ended = Ended(feed, crowd, receiver, run)
+            ended = Outcome(feed, crowd, receiver, run)
             print(f"\n{seconds:.0f} s: {ended}", flush=True)
             return ended
 
