@@ -57,7 +57,7 @@ Submission = Callable[[Session, str], Awaitable[Task | None]]
 Preparation = Callable[[Session], Awaitable[None]]
 """Makes the tasks that a worker makes by itself, such as one a day. Raises `StoreError`, and `CatalogError`."""
 Feeding = Callable[[FeedStats], Awaitable[int]]
-"""Enters changes into the event feed, counts them, and returns how many tasks it has made. Raises nothing because of
+"""Enters changes into the event feed, counts them, and returns the number of tasks that it created. Raises nothing because of
 the store or its records."""
 
 
@@ -105,8 +105,8 @@ class Worker:
         Returns how many executions it made. Raises `StoreError` if the hints can't be listed; errors of one task are
         only logged."""
         await self._prepare()
-        executed, made = await gather(self._run_all_due(), self.feed())  # to fill a feed may take minutes
-        return executed + (await self._run_all_due() if made else 0)
+        executed, created = await gather(self._run_all_due(), self.feed())  # to fill a feed may take minutes
+        return executed + (await self._run_all_due() if created else 0)
 
     async def _run_all_due(self) -> int:
         """Executes due tasks until none is executed any more. Returns and raises as `run_until_idle` does."""
@@ -116,8 +116,8 @@ class Worker:
         return executed
 
     async def feed(self) -> int:
-        """Enters changes into the catalog's event feed, if this worker is to, at best effort. Returns how many tasks
-        that made."""
+        """Enters changes into the catalog's event feed, if this worker is to, at best effort. Returns the number of
+        tasks that were created for it."""
         return 0 if self._feeding is None else await self._feeding(self.stats.feed)
 
     async def _prepare(self) -> None:

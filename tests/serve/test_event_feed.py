@@ -160,7 +160,7 @@ class Run:
                 print(f"not all was delivered: {found.subscription}, {len(feed.records)} records", flush=True)
                 return feed
 
-    def has_consumed(self, feed: Feed) -> bool:
+    def has_consumed(self, feed: WholeFeed) -> bool:
         """Whether the consumers have read to the end."""
         last = str(feed.records[-1].number)
         places = [self.folder / name / "place" for name in ("consumer", "planted")]

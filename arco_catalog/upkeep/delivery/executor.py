@@ -74,8 +74,8 @@ class Deliveries:
     """Makes the tasks that deliver events to the subscriptions of a catalog."""
 
     def __init__(self) -> None:
-        self.made = 0
-        """The number of tasks that were made or seen."""
+        self.created = 0
+        """The number of tasks that were created or found."""
         self._made: dict[tuple[str, int], int] = {}
         """When this process has made or seen the task of a subscription, by the subscription's id and cursor."""
 
@@ -102,7 +102,7 @@ class Deliveries:
         if key not in self._made and await has_news(session, subscription):
             await submit_delivery(session, subscription)
             self._made[key] = session.now_ms()
-            self.made += 1
+            self.created += 1
 
 
 async def submit_delivery(session: Session, subscription: Subscription) -> str:

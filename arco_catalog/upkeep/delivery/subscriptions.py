@@ -64,7 +64,7 @@ async def require_subscription(session: Session, name: str) -> Subscription:
 
 async def unsubscribe(session: Session, name: str) -> int:
     """Removes a subscription and its dead letters, and returns the number of these. The subscription is removed after
-    them, so that the command can be repeated if it is interrupted, and then those that a delivery stored meanwhile.
+    them, so that the command can be repeated if it is interrupted, and then those that a delivery stored since.
     Raises as `require_subscription` does."""
     subscription = await require_subscription(session, name)
     count = await _delete_letters(session, subscription)

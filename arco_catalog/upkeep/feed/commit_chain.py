@@ -100,8 +100,8 @@ async def _read_receipt(session: Session, entity: str, file: MetadataFile) -> Js
 def _committed_receipt(body: bytes, path: str, stage: receipt.Stage) -> JsonObject:
     """Returns the committed receipt for a stored one of either stage. Raises `InternalError`."""
     parsed = receipt.parse(body, path)
-    made = receipt.committed(parsed) if stage == receipt.PENDING else parsed
-    return receipt.with_current_names(made, receipt.COMMITTED)
+    found = receipt.committed(parsed) if stage == receipt.PENDING else parsed
+    return receipt.with_current_names(found, receipt.COMMITTED)
 
 
 async def decision_after_lease(session: Session, transaction: str) -> Decision | None:

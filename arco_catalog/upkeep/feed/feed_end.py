@@ -29,7 +29,7 @@ class FeedEnd:
     searches: dict[str, Search] = field(default_factory=dict)
     """Searches that have paused, of entities of which nothing has entered since."""
     seen: str = ""
-    """The id of the last segment that this step has made, or has found in the store."""
+    """The id of the last segment that this step has created, or has found in the store."""
     is_complete: bool = True
     """Whether the cursors follow from all segments: no shard was lost after its segments were deleted."""
 
@@ -68,7 +68,7 @@ class FeedEnd:
             await self.cursors.write(session.state)
 
     async def check_stored(self, session: Session) -> None:
-        """Returns if the last segment is stored, as far as this process has not just made or read it. Raises
+        """Returns if the last segment is stored, unless this step has created or read it. Raises
         `FeedSetBack` if a restore has removed it: what follows it would follow nothing."""
         if self.last is None or self.last.id == self.seen:
             return

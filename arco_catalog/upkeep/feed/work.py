@@ -29,11 +29,11 @@ class FeedWork:
         self._running = asyncio.Lock()
 
     async def __call__(self, stats: FeedStats) -> int:
-        """Makes steps until all changes are in the feed, and counts them. Returns how many tasks it has made for
-        deliveries. An error is logged and counted: the next run goes on from what is stored."""
+        """Makes steps until all changes are in the feed, and counts them. Returns the number of tasks that it
+        created for deliveries. An error is logged and counted: the next run goes on from what is stored."""
         if self._running.locked():
             return 0
-        made, warehouse = self._deliveries.made, self._catalog.settings.warehouse
+        before, warehouse = self._deliveries.created, self._catalog.settings.warehouse
         async with self._running:
             session = task_session(self._catalog, "events", self._catalog.runtime.now_ms() + RUN_MS)
             try:
@@ -46,4 +46,4 @@ class FeedWork:
             _LOG.warning(
                 "commits could not enter the event feed of %s, and the next run tries again: %s", warehouse, reason
             )
-        return self._deliveries.made - made
+        return self._deliveries.created - before
