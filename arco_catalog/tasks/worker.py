@@ -57,8 +57,8 @@ Submission = Callable[[Session, str], Awaitable[Task | None]]
 Preparation = Callable[[Session], Awaitable[None]]
 """Makes the tasks that a worker makes by itself, such as one a day. Raises `StoreError`, and `CatalogError`."""
 Feeding = Callable[[FeedStats], Awaitable[int]]
-"""Enters changes into the event feed, counts them, and returns the number of tasks that it created. Raises nothing because of
-the store or its records."""
+"""Enters changes into the event feed, counts them, and returns the number of tasks that it created. Raises nothing
+because of the store or its records."""
 
 
 class Worker:
