@@ -13,9 +13,7 @@ from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.upkeep.delivery import deliver
 from arco_catalog.upkeep.delivery.deliver import DeliveryResult
 from arco_catalog.upkeep.delivery.sink import Sink
-from arco_catalog.upkeep.feed import append, commit_chain
-from arco_catalog.upkeep.feed.feed_end import FeedEnd
-from storage_backends import ANY, Applied, Version
+from arco_catalog.upkeep.feed import commit_chain
 
 
 def cursor_before_sending() -> None:
@@ -51,24 +49,7 @@ def no_predecessors() -> None:
     commit_chain.next_commits = newest
 
 
-def segments_replaced() -> None:
-    """A segment replaces one with its number. (docs/design/events.md#rule-1)"""
-    real = append._create
-
-    async def create(session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool) -> None:
-        async def swap(key: str, body: bytes, expected: Version | None) -> object:
-            outcome = await session.state.store.put(key, body, ANY)
-            return outcome if isinstance(outcome, Applied) else Applied(Version(""), 0)
-
-        session.state.swap = swap  # type: ignore[method-assign, assignment]
-        await real(session, feed, records, begun)
-
-    append._create = create
-
-
-BUGS: Mapping[str, Callable[[], None]] = {
-    plant.__name__: plant for plant in (cursor_before_sending, no_predecessors, segments_replaced)
-}
+BUGS: Mapping[str, Callable[[], None]] = {plant.__name__: plant for plant in (cursor_before_sending, no_predecessors)}
 
 if __name__ == "__main__":
     BUGS[sys.argv[1]]()
