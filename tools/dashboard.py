@@ -120,6 +120,14 @@ ROWS: Mapping[str, Sequence[Graph]] = {
                 "manifests left out": rate("arco_scan_manifests_pruned_total"),
             },
         ),
+        Graph(
+            "Caches of planned scans",
+            "ops",
+            {
+                "{{cache}}: found": rate("arco_scan_cache_hits_total", "cache"),
+                "{{cache}}: not found": rate("arco_scan_cache_misses_total", "cache"),
+            },
+        ),
     ),
     "Tasks": (
         Graph("Tasks", "none", {"{{state}}": f"max by (state) (arco_tasks{{{SERVER}}})"}),

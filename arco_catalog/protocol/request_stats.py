@@ -4,6 +4,7 @@ Telemetry opens them around the request; its session finds those, or takes some 
 and times: no names, nothing that a client sent, nothing of the state, except in `given` and `name`.
 """
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import field
 from typing import Literal, NamedTuple
@@ -15,6 +16,10 @@ from storage_backends.wrappers.measuring import Measurement
 Outcome = Literal["moved", "unchanged", "evidence", "replayed"]
 """How a mutation got its answer: by its own compare-and-swap, because nothing was to be changed, by evidence that an
 attempt had committed before, or from the marker of the idempotency key."""
+
+ScanCache = Literal["lists", "files", "manifests", "delete_index"]
+"""What plans look up before they read or make it: in the memory of the process the entries of a manifest list, the
+packed files of a manifest, and the bytes of a small one; in the store a part of an index of delete files."""
 
 KEY_DIGITS = 16
 """Of the hash of an idempotency key, enough to find its marker in the store."""
@@ -35,11 +40,13 @@ class GivenAccess:
 
 class ScanCounts(NamedTuple):
     """What one request of a plan did: tasks for data files in the answer, and manifests that were read, or left out
-    because no file in them can match the filter."""
+    because no file in them can match the filter. `hits` and `misses` are its lookups in each cache."""
 
     files: int
     manifests: int
     pruned: int
+    hits: Mapping[ScanCache, int]
+    misses: Mapping[ScanCache, int]
 
 
 @dataclass(slots=True)

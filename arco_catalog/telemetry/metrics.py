@@ -171,6 +171,21 @@ OF_REQUESTS = (
         "arco.scan.manifests_pruned",
     ),
     Metric(
+        "Lookups of planned scans that found something in a cache: in the lists, files and bytes of manifests that a "
+        "process remembers, and in the index of deletes in the store",
+        "scan_cache_hits",
+        None,
+        Series("arco_scan_cache_hits_total", "counter", ("cache",)),
+        "arco.scan.cache_hits",
+    ),
+    Metric(
+        "Lookups of planned scans that found nothing in a cache",
+        "scan_cache_misses",
+        None,
+        Series("arco_scan_cache_misses_total", "counter", ("cache",)),
+        "arco.scan.cache_misses",
+    ),
+    Metric(
         "Duration of store calls",
         series=Series("arco_store_call_duration_seconds", "histogram", ("call",), SECONDS),
     ),

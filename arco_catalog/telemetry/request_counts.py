@@ -5,7 +5,7 @@ from typing import get_args
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from arco_catalog.iceberg.errors import UnknownReason
-from arco_catalog.protocol.request_stats import Outcome
+from arco_catalog.protocol.request_stats import Outcome, ScanCache, ScanCounts
 from arco_catalog.telemetry.collectors import Collectors
 from arco_catalog.telemetry.engines import engine_of
 from arco_catalog.telemetry.metrics import OF_REQUESTS
@@ -39,10 +39,14 @@ class RequestCounts:
         self._scan_files = collectors.counter("arco_scan_files_total")
         self._scan_manifests = collectors.counter("arco_scan_manifests_total")
         self._scan_manifests_pruned = collectors.counter("arco_scan_manifests_pruned_total")
+        self._scan_cache_hits = collectors.counter("arco_scan_cache_hits_total")
+        self._scan_cache_misses = collectors.counter("arco_scan_cache_misses_total")
         for counter, known in (
             (self._unknown, get_args(UnknownReason)),
             (self._outcomes, get_args(Outcome)),
             (self._vended, tuple(Vended)),
+            (self._scan_cache_hits, get_args(ScanCache)),
+            (self._scan_cache_misses, get_args(ScanCache)),
         ):
             for value in known:
                 counter.labels(value)
@@ -109,6 +113,14 @@ class RequestCounts:
         if stats.vended is not None:
             self._vended.labels(stats.vended).inc()
         if stats.scan is not None:
-            self._scan_files.inc(stats.scan.files)
-            self._scan_manifests.inc(stats.scan.manifests)
-            self._scan_manifests_pruned.inc(stats.scan.pruned)
+            self._count_scan(stats.scan)
+
+    def _count_scan(self, scan: ScanCounts) -> None:
+        """Counts in Prometheus metrics the files and manifests of a part of a planned scan, and its lookups in
+        caches."""
+        self._scan_files.inc(scan.files)
+        self._scan_manifests.inc(scan.manifests)
+        self._scan_manifests_pruned.inc(scan.pruned)
+        for counter, lookups in ((self._scan_cache_hits, scan.hits), (self._scan_cache_misses, scan.misses)):
+            for cache, count in lookups.items():
+                counter.labels(cache).inc(count)

@@ -136,6 +136,8 @@ class RequestLog:
             ("scan_files", None if stats.scan is None else stats.scan.files),
             ("scan_manifests", None if stats.scan is None else stats.scan.manifests),
             ("scan_manifests_pruned", None if stats.scan is None else stats.scan.pruned),
+            ("scan_cache_hits", None if stats.scan is None else sum(stats.scan.hits.values())),
+            ("scan_cache_misses", None if stats.scan is None else sum(stats.scan.misses.values())),
             ("key", stats.key),
             ("principal", stats.principal),
             ("session", stats.session),

@@ -14,7 +14,7 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
 from arco_catalog.iceberg.errors import UnknownReason
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.protocol.request_stats import Outcome, RequestStats, ScanCounts
+from arco_catalog.protocol.request_stats import Outcome, RequestStats, ScanCache, ScanCounts
 from arco_catalog.tasks.work_stats import ExpiryStats, WorkStats
 from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.collectors import page_of
@@ -150,6 +150,9 @@ async def test_a_failure_to_count_fails_no_request(service: CountedService, capl
     assert "Broken failed to export a request" in caplog.text
 
 
+SCAN = ScanCounts(5, 2, 7, hits={"lists": 1, "delete_index": 4}, misses={"files": 3})
+
+
 def counted(stats: RequestStats, status: int = 200) -> CollectorRegistry:
     """The registry after a request with these statistics."""
     registry = CollectorRegistry()
@@ -166,9 +169,13 @@ def counted(stats: RequestStats, status: int = 200) -> CollectorRegistry:
         (RequestStats(denied=("TABLE_DROP", "table")), 403, "arco_denials_total", {"privilege": "TABLE_DROP"}, 1),
         (RequestStats(dropped_writes=2), 200, "arco_dropped_writes_total", {}, 2),
         (RequestStats(vended="refused"), 200, "arco_vended_credentials_total", {"result": "refused"}, 1),
-        (RequestStats(scan=ScanCounts(5, 2, 7)), 200, "arco_scan_files_total", {}, 5),
-        (RequestStats(scan=ScanCounts(5, 2, 7)), 200, "arco_scan_manifests_total", {}, 2),
-        (RequestStats(scan=ScanCounts(5, 2, 7)), 200, "arco_scan_manifests_pruned_total", {}, 7),
+        (RequestStats(scan=SCAN), 200, "arco_scan_files_total", {}, 5),
+        (RequestStats(scan=SCAN), 200, "arco_scan_manifests_total", {}, 2),
+        (RequestStats(scan=SCAN), 200, "arco_scan_manifests_pruned_total", {}, 7),
+        (RequestStats(scan=SCAN), 200, "arco_scan_cache_hits_total", {"cache": "lists"}, 1),
+        (RequestStats(scan=SCAN), 200, "arco_scan_cache_hits_total", {"cache": "delete_index"}, 4),
+        (RequestStats(scan=SCAN), 200, "arco_scan_cache_misses_total", {"cache": "files"}, 3),
+        (RequestStats(scan=SCAN), 200, "arco_scan_cache_misses_total", {"cache": "lists"}, 0),
         (RequestStats(outcome="replayed"), 200, "arco_outcomes_total", {"outcome": "replayed"}, 1),
         (RequestStats(unknown_outcome="undecided"), 500, "arco_unknown_outcomes_total", {"reason": "undecided"}, 1),
         (RequestStats(stale_key=True), 500, "arco_stale_keys_total", {}, 1),
@@ -192,6 +199,8 @@ def test_what_has_few_values_is_zero_before_it_happens() -> None:
         ("arco_unknown_outcomes_total", get_args(UnknownReason)),
         ("arco_outcomes_total", get_args(Outcome)),
         ("arco_vended_credentials_total", Vended),
+        ("arco_scan_cache_hits_total", get_args(ScanCache)),
+        ("arco_scan_cache_misses_total", get_args(ScanCache)),
     ):
         assert {(name, value) for value in values} <= zero
 
@@ -329,7 +338,7 @@ class TestTheTable:
 
     def test_has_fields_that_the_line_of_a_request_has(self) -> None:
         log = RequestLog(RequestSummary("POST", "/"), "id", "wh", Measurement(), 0.0)
-        log.stats = RequestStats(outcome="moved", dropped_writes=1, vended="issued", scan=ScanCounts(1, 1, 0))
+        log.stats = RequestStats(outcome="moved", dropped_writes=1, vended="issued", scan=SCAN)
         facts = log.facts()
 
         assert [metric.field for metric in OF_REQUESTS if metric.field and metric.field not in facts] == []

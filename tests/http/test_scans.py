@@ -742,7 +742,13 @@ async def test_a_plan_is_counted_in_the_line_of_its_request() -> None:
     metadata: Any = (await service.client.get(TABLE)).json["metadata"]
     table = ScannedTable(service.store, metadata["location"])
     await commit(service.client, await table.snapshot(1, [Manifest(entries("a", x=(0, 5))), Manifest(entries("b"))]))
-    await service.client.post(PLAN, {"filter": {"type": "lt", "term": "x", "value": 3}})
+    below: JsonObject = {"filter": {"type": "lt", "term": "x", "value": 3}}
+    await service.client.post(PLAN, below)
     assert [service.last[f"scan_{what}"] for what in ("files", "manifests", "manifests_pruned")] == [2, 2, 0]
+    assert [service.last[f"scan_cache_{what}"] for what in ("hits", "misses")] == [0, 1 + 2 + 2]
+    await service.client.post(PLAN, below)  # has the list, and the bytes of the manifests, whose files it packs
+    assert [service.last[f"scan_cache_{what}"] for what in ("hits", "misses")] == [1 + 2, 2]
+    await service.client.post(PLAN, below)
+    assert [service.last[f"scan_cache_{what}"] for what in ("hits", "misses")] == [1 + 2, 0]
     await service.client.get(TABLE)
     assert "scan_files" not in service.last

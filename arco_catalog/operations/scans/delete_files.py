@@ -95,6 +95,7 @@ class DeleteFiles:
             await gather(*(part.stored.open() for part in batch))
             self._forget_from(batch)
         for part in self._parts:
+            self._source.note_lookup("delete_index", is_hit=part.stored.header is not None)
             if part.stored.header is None:
                 await self._make(part)
         headers = [part.stored.header for part in self._parts if part.stored.header is not None]

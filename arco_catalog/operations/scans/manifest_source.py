@@ -4,6 +4,7 @@ Clients that may commit to a table write these files, and clients that may plan 
 (docs/bounds.md): the bytes of a file, its values, and the memory of all plans of a process.
 """
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -24,6 +25,7 @@ from arco_catalog.operations.scans.listed_manifests import (
 )
 from arco_catalog.operations.scans.packing import ManifestKey, Packing, form_of, known_blocks
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.request_stats import ScanCache
 from arco_catalog.state.avro import CHUNK, MAX_FILE_RECORDS, AvroLimits, ReadRange, UnpacksTooLong
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.locations import Location
@@ -73,6 +75,10 @@ class ManifestSource:
         self._cache = session.catalog.caches.file_blocks
         self.work = LoopWork()
         """What the plans do with files that were read."""
+        self.hits: Counter[ScanCache] = Counter()
+        """How many lookups of the plans in each cache had a result."""
+        self.misses: Counter[ScanCache] = Counter()
+        """How many lookups had none."""
         self._forms: dict[int, str] = {}
         """The forms of partitions by the ids of their specs."""
 
@@ -96,10 +102,16 @@ class ManifestSource:
         self._check_place(location)
         cache = self._session.catalog.caches.manifests
         known = cache.get(location)
+        is_known = known is not None and not isinstance(known, bytes)
+        self.note_lookup("lists", is_hit=is_known)
         if known is None or isinstance(known, bytes):
             known = await read_list(self._session, location)
             cache.put(location, known, sum(map(memory_of, known)))
         return known
+
+    def note_lookup(self, cache: ScanCache, *, is_hit: bool) -> None:
+        """Counts a lookup of the plans in a cache, as a hit or a miss."""
+        (self.hits if is_hit else self.misses)[cache] += 1
 
     def check_deadline(self) -> None:
         """Raises `StoreUnavailable` if the deadline of the request has passed."""
@@ -119,6 +131,7 @@ class ManifestSource:
         self._check_place(location)
         key = self._key(manifest, selection)
         known = known_blocks(self._cache, key, selection)
+        self.note_lookup("files", is_hit=known is not None)
         read = self._read_entries(manifest, selection, key) if known is None else self._packed(known, selection)
         with readable(location):
             async with aclosing(read) as batches:
@@ -190,9 +203,11 @@ class ManifestSource:
     async def _read(self, location: str, start: int, length: int) -> bytes:
         """Reads bytes of a manifest. A small one that this process has read may be cached: no manifest changes."""
         cache = self._session.catalog.caches.manifests
-        known = cache.get(location) if start == 0 else None
-        if isinstance(known, bytes):
-            return known
+        if start == 0:
+            known = cache.get(location)
+            self.note_lookup("manifests", is_hit=isinstance(known, bytes))
+            if isinstance(known, bytes):
+                return known
         body = (await self._session.files.read_range(location, start, length)).body
         if start == 0 and len(body) < length and len(body) <= CACHED_BYTES:
             cache.put(location, body, len(body))

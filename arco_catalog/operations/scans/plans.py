@@ -68,7 +68,7 @@ async def begin(session: Session, namespace: Namespace, name: str, request: Plan
     planner = await _planner(session, state, source, table, scan, size)
     packed = await off_loop(size, partial(pack_scan, scan, now_s // DAY_S))
     token = Token(state.entity, now_s, scan.snapshot_id, packed)
-    planned = await _planned(session, planner, WHOLE)
+    planned = await _planned(session, source, planner, WHOLE)
     if token.is_stored:
         await _store(session, packed)
     return Plan(state, token, planned)
@@ -106,7 +106,7 @@ async def _resume(session: Session, namespace: Namespace, name: str, text: str, 
         planner = await _planner(session, state, source, table, scan, size)
     except (StateNotFound, BadRequest) as error:
         raise InvalidToken(str(error)) from None
-    planned = await _planned(session, planner, received.range or WHOLE)
+    planned = await _planned(session, source, planner, received.range or WHOLE)
     token = Token(received.entity, received.issued_s, received.snapshot_id, packed)
     return Plan(state, token, planned)
 
@@ -122,15 +122,15 @@ async def _planner(
     return Planner(source, table, scan, of_scan, size, partial(DeleteFiles, session, state.entity, source))
 
 
-async def _planned(session: Session, planner: Planner, part: Range) -> PartPlan:
-    """Plans a part of a scan in its turn, and counts it in the request's statistics. Raises the errors of
-    `Planner.plan`, and `OutOfMemory`."""
+async def _planned(session: Session, source: ManifestSource, planner: Planner, part: Range) -> PartPlan:
+    """Plans a part of a scan in its turn, and counts it, and what `source` read for it, in the request's statistics.
+    Raises the errors of `Planner.plan`, and `OutOfMemory`."""
     with plan_turns().hold(session.hold.owner) as turn:
         await turn.take(TURN_BYTES)
         taken = await session.hold.take(ANSWER_MEMORY)
         planned = await planner.plan(part)
     taken.shrink(SENT_WEIGHT * planned.tasks.size)
-    session.stats.scan = ScanCounts(planned.tasks.files, planned.manifests, planned.pruned)
+    session.stats.scan = ScanCounts(planned.tasks.files, planned.manifests, planned.pruned, source.hits, source.misses)
     return planned
 
 

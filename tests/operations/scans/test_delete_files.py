@@ -54,6 +54,8 @@ class Table:
     fixture: CountingFixture = field(default_factory=lambda: CountingFixture(CountingStore(MemoryStore())))
     manifests: list[ManifestFile] = field(default_factory=list)
     """The newest first, as writers list them."""
+    lookups: list[tuple[int, int]] = field(default_factory=list)
+    """Of each plan the parts of the index that existed, and those that it made."""
 
     async def add(self, *entries: Mapping[str, object]) -> None:
         body = entry_file(entries)
@@ -83,8 +85,10 @@ class Table:
             lambda _: [],
             may_match,
         )
-        deletes = DeleteFiles(session, entity, ManifestSource(session, {*locations} or None), scan)
+        source = ManifestSource(session, {*locations} or None)
+        deletes = DeleteFiles(session, entity, source, scan)
         await deletes.open()
+        self.lookups.append((source.hits["delete_index"], source.misses["delete_index"]))
         return deletes, await deletes.index_for(files)
 
     async def parts(self) -> list[str]:
@@ -133,6 +137,7 @@ async def test_the_parts_of_an_index_are_made_by_the_first_plan_and_read_by_the_
     assert len(await table.parts()) == 3
     assert first.calls == 3 + 5 + 3  # what is there of the parts, the manifests, the parts
     assert second.calls == 3
+    assert table.lookups == [(0, 3), (3, 0), (3, 0)]
     assert reading_memory().used == 0
 
 
