@@ -10,10 +10,19 @@ FILE_BYTES: Final = 700
 ITEM_BYTES: Final = 100
 """Bytes of memory of a number or bound of a column."""
 
+CHARACTER_BYTES: Final = 8
+"""Maximum bytes of memory of a character of a text that is not ASCII: four in the text, as wide as its widest one, and
+four in its UTF-8, which Python keeps after it was written as JSON."""
+
 PartitionValue: TypeAlias = bool | int | float | Decimal | str | bytes | None
 Partition: TypeAlias = tuple[PartitionValue, ...]
 """The values of a file's partition fields, in the order of its partition spec. A date is in days, a time or timestamp
 in microseconds, a `timestamp_ns` in nanoseconds, a UUID is bytes."""
+
+
+def length_of(value: str | bytes) -> int:
+    """Returns how many bytes of memory the characters of a text take at most, or the bytes."""
+    return len(value) if isinstance(value, bytes) or value.isascii() else CHARACTER_BYTES * len(value)
 
 
 class FileContent(IntEnum):
@@ -83,7 +92,7 @@ class ContentFile(NamedTuple):
     def memory(self) -> int:
         """About how many bytes of memory the file takes."""
         statistics = self.statistics
-        items, size = 0, FILE_BYTES + len(self.path)
+        items, size = 0, FILE_BYTES + length_of(self.path)
         for counts in (
             *(self.column_sizes, statistics.value_counts, statistics.null_value_counts, statistics.nan_value_counts),
             *(self.split_offsets, self.equality_ids),
@@ -96,7 +105,7 @@ class ContentFile(NamedTuple):
                 size += sum(map(len, bounds.values()))
         for text in (self.referenced_data_file, self.key_metadata, self.written, *self.partition):
             if isinstance(text, str | bytes):
-                size += len(text)
+                size += length_of(text)
         return size + ITEM_BYTES * items
 
     @property

@@ -9,10 +9,11 @@ only these.
 
 import base64
 import hashlib
+import sys
 import zlib
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from decimal import Decimal, InvalidOperation
-from struct import unpack
 from typing import Any, Final, NamedTuple
 
 from arco_catalog.iceberg.content_files import (
@@ -32,8 +33,11 @@ BLOCK_BYTES: Final = 32 << 10
 """Bytes of the rows of a block, after which it has no further row."""
 MAX_BLOCK_BYTES: Final = 8 << 20
 """Maximum bytes of a block, unpacked. A row has at most a few megabytes: an entry of a manifest has two."""
-_HASH_BYTES: Final = 4
+HASH_BYTES: Final = 4
+"""Bytes of a hash in the table, and of memory of a hash or the number of a row."""
 _BIG_ENDIAN: Final = "big"
+_HASHES: Final = "I"
+"""The type of an array of hashes, and of the numbers of rows: lists of numbers take eight times as much memory."""
 
 
 class InvalidPart(Exception):
@@ -63,7 +67,7 @@ class PartHeader(NamedTuple):
     @property
     def end(self) -> int:
         """Where the table of hashes ends and the blocks start, in bytes."""
-        return self.start + _HASH_BYTES * self.files
+        return self.start + HASH_BYTES * self.files
 
 
 class BlockRows(NamedTuple):
@@ -83,7 +87,7 @@ def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> byte
     size = 0
     for key, file in _in_order(files, partitions):
         columns.update(file.equality_ids or ())
-        hashes += _hash(key).to_bytes(_HASH_BYTES, _BIG_ENDIAN)
+        hashes += _hash(key).to_bytes(HASH_BYTES, _BIG_ENDIAN)
         rows.append(dumps(_row(file)))
         size += len(rows[-1])
         if size >= BLOCK_BYTES:
@@ -151,15 +155,18 @@ def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set
 def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[BlockRows]:
     """Returns the rows of a part that have one of these hashes by its `table` of them, by block; blocks without such
     rows are left out. Raises `InvalidPart` for a table of another length."""
-    if len(table) != _HASH_BYTES * header.files:
+    if len(table) != HASH_BYTES * header.files:
         raise InvalidPart("the table of hashes of a part of an index of deletes has another length than its rows need")
-    of_rows = unpack(f">{header.files}I", table)
+    of_rows = array(_HASHES, table)
+    if sys.byteorder != _BIG_ENDIAN:
+        of_rows.byteswap()
     if hashes.isdisjoint(of_rows):
         return []
     found: list[BlockRows] = []
     first, start = 0, header.end
     for block in header.blocks:
-        rows = [row for row, each in enumerate(of_rows[first : first + block.rows]) if each in hashes]
+        of_block = of_rows[first : first + block.rows]
+        rows = array(_HASHES, (row for row, each in enumerate(of_block) if each in hashes))
         if rows:
             found.append(BlockRows(start, block.size, rows))
         first += block.rows
@@ -184,7 +191,7 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
 
 def _hash(key: str) -> int:
     """Returns the hash, of four bytes, of the key by which a plan finds a delete file, as a part stores it."""
-    return int.from_bytes(hashlib.blake2b(_bytes(key), digest_size=_HASH_BYTES).digest(), _BIG_ENDIAN)
+    return int.from_bytes(hashlib.blake2b(_bytes(key), digest_size=HASH_BYTES).digest(), _BIG_ENDIAN)
 
 
 def _bytes(key: str) -> bytes:

@@ -17,6 +17,7 @@ from arco_catalog.iceberg.content_files import (
     FileContent,
     FileStatistics,
     Partition,
+    length_of,
 )
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.iceberg.scan_json import file_json
@@ -150,5 +151,5 @@ def _decoded(data: bytes) -> Any:
 
 def _memory_of(partition: Partition) -> int:
     """Returns about how many bytes of memory a partition takes."""
-    lengths = sum(len(value) for value in partition if isinstance(value, str | bytes))
+    lengths = sum(length_of(value) for value in partition if isinstance(value, str | bytes))
     return PARTITION_BYTES + VALUE_BYTES * len(partition) + lengths

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.iceberg.content_files import Partition
+from arco_catalog.iceberg.content_files import ContentFile, Partition
 from arco_catalog.iceberg.expressions.filters import SpecFilter
 from arco_catalog.iceberg.expressions.partition_fields import PartitionFields
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -420,6 +420,50 @@ async def test_a_file_with_too_many_deletes_is_refused(client: Client, scanned: 
     answer = await client.post(PLAN, {})
     assert (answer.status, answer.error_type) == (406, "UnsupportedOperationException")
     assert "rewrite_data_files" in answer.message
+
+
+async def test_no_more_delete_files_are_written_than_an_answer_has_room_for(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of seventy thousand for one data file the JSON took thirty megabytes, before the file was refused."""
+    monkeypatch.setattr(answer_module, "MAX_FILE_BYTES", 2_000)
+    written: list[str] = []
+    file_json = answer_module.file_json
+
+    def observed(file: ContentFile, *arguments: Any) -> JsonObject:
+        written.append(file.path)
+        return file_json(file, *arguments)
+
+    monkeypatch.setattr(answer_module, "file_json", observed)
+    first = await scanned.snapshot(1, [Manifest(entries("a", x=(1, 9)))])
+    deletes = Manifest(entries(*numbered(200, "e"), content=2, equality_ids=[1]), content=1)
+    await commit(client, first, await scanned.snapshot(2, [deletes], parent=1, operation="delete"))
+    assert (await client.post(PLAN, {})).status == 406
+    assert len(written) < 30
+
+
+@pytest.mark.usefixtures("small_parts")
+async def test_a_scan_of_many_manifests_is_divided_outside_the_event_loop(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the memory of their list is counted there. Each takes tens of milliseconds for 50,000 manifests."""
+    threads: list[tuple[str, bool]] = []
+
+    def noting(where: Any, name: str) -> None:
+        work = getattr(where, name)
+
+        def noted(*arguments: Any) -> Any:
+            threads.append((name, threading.current_thread() is not threading.main_thread()))
+            return work(*arguments)
+
+        monkeypatch.setattr(where, name, noted)
+
+    noting(planner, "split")
+    noting(manifest_source, "memory_of")
+    monkeypatch.setattr(worker_threads, "SMALL_BYTES", 4_000)
+    await commit(client, await scanned.snapshot(1, [Manifest(entries(f"m{number}")) for number in range(60)]))
+    assert len(await scan(client)) == 60
+    assert threads[:2] == [("memory_of", True), ("split", True)]
 
 
 @pytest.mark.usefixtures("small_parts")

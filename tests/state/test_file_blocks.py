@@ -1,13 +1,14 @@
 """Packed files are the files that were packed, whatever is selected of them, and take the memory that they state."""
 
 import gc
+import sys
 import tracemalloc
 from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arco_catalog.iceberg.content_files import ContentFile, EntryStatus, FileStatistics, Partition
+from arco_catalog.iceberg.content_files import ContentFile, EntryStatus, FileContent, FileStatistics, Partition
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.iceberg.scan_json import file_json
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
@@ -92,3 +93,14 @@ async def test_file_blocks_take_no_more_memory_than_they_state() -> None:
             tracemalloc.stop()
         assert after - before <= kept.size
         assert kept.size < sum(file.memory for file in files) / 10 or name != "p"
+
+
+def test_text_counts_as_what_its_widest_character_makes_of_it() -> None:
+    """Four bytes each, and its UTF-8: five thousand names of 16,384 characters take 660 MB, and not 80."""
+    plain = ContentFile(FileContent.DATA, "x" * 9_000, "parquet", 0, ("y" * 9_000,), FileStatistics(1), 1, 1)
+    for wide in ("é", "\u4e00", "\U0001f300"):
+        file = plain._replace(path=wide + plain.path, partition=(wide + str(plain.partition[0]),))
+        assert file.memory >= sys.getsizeof(file.path) + sys.getsizeof(file.partition[0])
+        packed = FileBlock([file], ["string"], frozenset(), is_last=True, memory=0)
+        assert packed.size >= sys.getsizeof(file.partition[0])
+    assert plain.memory < 20_000

@@ -191,7 +191,7 @@ def measure_crowd(place: Site, case: Case) -> Crowd:
         began = time.perf_counter()
         clients.start()
         while clients.is_alive():
-            waits.append(_health(server.uri))
+            waits.append(health(server.uri))
             time.sleep(PAUSE_S)
         if clients.exitcode:
             raise RuntimeError(f"the clients ended with {clients.exitcode}")
@@ -205,7 +205,8 @@ def _follow_many(uri: str, filter_: JsonObject, refused: "Synchronized[int]") ->
         refused.value = sum(each.result().refused for each in plans)
 
 
-def _health(uri: str) -> float:
+def health(uri: str) -> float:
+    """Returns how many seconds the server took to answer `/health`."""
     began = time.perf_counter()
     with urlopen(f"{uri}/health", timeout=60) as answer:
         answer.read()

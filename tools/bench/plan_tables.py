@@ -70,7 +70,7 @@ def write(shape: Shape, folder: Path) -> Path:
     manifest_list = folder / "metadata" / f"snap-{SNAPSHOT}.avro"
     manifest_list.write_bytes(encode_manifest_list(listed, 2, (SNAPSHOT, None, 1)))
     place = folder / "metadata" / "00000-0.metadata.json"
-    place.write_bytes(dumps(_metadata(folder, manifest_list)))
+    place.write_bytes(dumps(metadata(folder, manifest_list)))
     return place
 
 
@@ -159,7 +159,8 @@ def _delete_entry(folder: Path, shape: Shape, number: int, manifest: int) -> Map
     )
 
 
-def _metadata(folder: Path, manifest_list: Path) -> JsonObject:
+def metadata(folder: Path, manifest_list: Path) -> JsonObject:
+    """Returns the metadata of a table in a folder, with one snapshot that has this manifest list."""
     fields: list[JsonValue] = [
         {"id": number, "name": name, "type": type_name, "required": False}
         for number, (name, type_name) in enumerate(zip(_names(), TYPES, strict=True), 1)

@@ -55,7 +55,7 @@ class TaskAnswer:
             if residual is True:
                 self.rows += file.statistics.record_count
             return True
-        new = {key: self._json(each) for each in deletes if (key := _key(each)) not in self._places}
+        new = self._new(file, deletes)
         places = dict(zip(new, range(len(self._deletes), len(self._deletes) + len(new)), strict=True))
         task %= self._json(file), self._references(deletes, places), self._residual(residual)
         if not self._has_room(file, len(task) + 1 + sum(len(each) + 1 for each in new.values())):
@@ -65,15 +65,24 @@ class TaskAnswer:
         self._tasks.append(task)
         return True
 
+    def _new(self, file: ContentFile, deletes: Sequence[ContentFile]) -> Mapping[_FileKey, bytes]:
+        """Returns the JSON of those delete files of a data file that the answer does not have yet. Raises `Unsupported`
+        as soon as no answer has room for them."""
+        found: dict[_FileKey, bytes] = {}
+        size = 0
+        for each in deletes:
+            if (key := _key(each)) not in self._places:
+                found[key] = written = self._json(each)
+                size += len(written)
+                if size > MAX_FILE_BYTES:
+                    raise _too_long(file)
+        return found
+
     def _has_room(self, file: ContentFile, size: int) -> bool:
         """Whether the answer has room for `size` bytes of JSON for a data file, which it then counts. Raises
         `Unsupported` for more than any answer has room for."""
         if size > MAX_FILE_BYTES:
-            raise Unsupported(
-                f"The delete files of {file.path[:500]}, or its residual filter, are too long for an answer: compact "
-                "the table's deletes (rewrite_data_files), use a shorter filter, or let the client plan its scans "
-                "(scan-planning-mode=client)"
-            )
+            raise _too_long(file)
         if self._tasks and self.size + size > MAX_BYTES:
             return False
         self.size += size
@@ -107,6 +116,15 @@ class TaskAnswer:
         deletes = [b'"delete-files":[', b",".join(self._deletes), b"],"] if self._deletes else []
         comma = [] if first == b"{" else [b","]
         return b"".join((first, *comma, *deletes, b'"file-scan-tasks":[', b",".join(self._tasks), b"]}"))
+
+
+def _too_long(file: ContentFile) -> Unsupported:
+    """Returns the error for a data file of which an answer has no room for what belongs to it."""
+    return Unsupported(
+        f"The delete files of {file.path[:500]}, or its residual filter, are too long for an answer: compact "
+        "the table's deletes (rewrite_data_files), use a shorter filter, or let the client plan its scans "
+        "(scan-planning-mode=client)"
+    )
 
 
 def _key(file: ContentFile) -> _FileKey:

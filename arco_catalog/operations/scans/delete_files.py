@@ -203,7 +203,9 @@ class DeleteFiles:
     async def _selected(self, part: StoredPart, hashes: Set[int]) -> Sequence[ContentFile]:
         """Returns the delete files in a part that these hashes find. Raises `InvalidPart`."""
         found = self._new_list()
-        ranges = ranges_of(await part.rows(hashes, self._source.work))
+        rows = await part.rows(hashes, self._source.work, reading_memory())
+        self._memory.check_files(sum(len(block.rows) for block in rows))
+        ranges = ranges_of(rows)
         if not ranges:
             return found
         with reading_memory().hold(self._session.hold.owner) as hold:

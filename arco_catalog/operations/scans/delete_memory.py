@@ -8,7 +8,7 @@ each other with half of what they need.
 import asyncio
 from typing import Final
 
-from arco_catalog.iceberg.content_files import FileBatch
+from arco_catalog.iceberg.content_files import FILE_BYTES, FileBatch
 from arco_catalog.iceberg.delete_index import MAX_COMPARED
 from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.operations.scans.listed_manifests import ADVICE
@@ -42,15 +42,25 @@ class DeletesMemory:
     async def add(self, batch: FileBatch) -> None:
         """Counts delete files that were decoded, after waiting for memory if necessary. Raises `Unsupported` if the
         plan holds too many, and `OutOfMemory`."""
-        self._used += _memory_of(batch)
-        if self._used > MAX_BYTES:
+        size = _memory_of(batch)
+        self._check(size)
+        self._used += size
+        if self._used > self._reserved:
+            async with self._turn:
+                await self._take()
+
+    def check_files(self, count: int) -> None:
+        """Raises `Unsupported` if the plan holds too many delete files together with so many that are not decoded
+        yet."""
+        self._check(FILE_BYTES * count)
+
+    def _check(self, size: int) -> None:
+        """Raises `Unsupported` if the plan holds too many delete files together with further ones of `size` bytes."""
+        if self._used + size > MAX_BYTES:
             raise Unsupported(
                 "The delete files of this table are too many, or have too many statistics: compact them "
                 f"(rewrite_data_files), or {ADVICE}"
             )
-        if self._used > self._reserved:
-            async with self._turn:
-                await self._take()
 
     async def _take(self) -> None:
         """Takes the memory that the files need: at first a little of the request's, then the whole share of delete

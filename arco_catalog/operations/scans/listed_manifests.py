@@ -6,6 +6,7 @@ from contextlib import aclosing, contextmanager
 from typing import Final
 
 from arco_catalog.iceberg.appends import NotRebasable
+from arco_catalog.iceberg.content_files import length_of
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.manifests import DATA, MAX_COUNT, ManifestFile, ManifestListParser
@@ -90,7 +91,7 @@ async def _parsed_list(session: Session, body: bytes, max_bytes: int) -> Sequenc
         async for each in blocks:
             session.check_deadline()
             found += each
-            size += sum(map(memory_of, each))
+            size += memory_of(each)
             if size > reserved:
                 step = max(size - reserved, reserved)
                 reserved += step
@@ -110,9 +111,14 @@ def _with_counts(record: JsonObject) -> JsonObject:
     return filled
 
 
-def memory_of(manifest: ManifestFile) -> int:
+def memory_of(manifests: Sequence[ManifestFile]) -> int:
+    """Returns about how many bytes of memory entries of a manifest list take."""
+    return sum(map(_memory_of, manifests))
+
+
+def _memory_of(manifest: ManifestFile) -> int:
     """Returns about how many bytes of memory an entry of a manifest list takes."""
-    size = MANIFEST_BYTES + len(manifest.manifest_path) + len(manifest.key_metadata or b"")
+    size = MANIFEST_BYTES + length_of(manifest.manifest_path) + len(manifest.key_metadata or b"")
     for each in manifest.partitions or ():
         size += SUMMARY_BYTES + len(each.lower_bound or b"") + len(each.upper_bound or b"")
     return size

@@ -51,6 +51,8 @@ FILES_WEIGHT: Final = 32
 """Bytes of memory of the files that are packed together, for each byte of their manifest."""
 MAX_BLOCK_MEMORY: Final = 4 << 20
 """Maximum bytes of memory of the files that are packed together."""
+LISTED_WORK: Final = 100
+"""Bytes that a manifest in a list counts as when its work is given to a thread."""
 PACKED_BYTES: Final = 500
 """Bytes that the work of packing or unpacking a file counts as when it is given to a thread."""
 SPARE_ENTRIES: Final = 1_000
@@ -106,7 +108,7 @@ class ManifestSource:
         self.note_lookup("lists", is_hit=is_known)
         if known is None or isinstance(known, bytes):
             known = await read_list(self._session, location)
-            cache.put(location, known, sum(map(memory_of, known)))
+            cache.put(location, known, await off_loop(LISTED_WORK * len(known), partial(memory_of, known)))
         return known
 
     def note_lookup(self, cache: ScanCache, *, is_hit: bool) -> None:

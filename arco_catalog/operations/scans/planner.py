@@ -25,6 +25,7 @@ from arco_catalog.operations.scans.scan_table import ScanTable
 from arco_catalog.operations.scans.tokens import WHOLE, InvalidToken, Position, Range
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.manifest_entries import EntrySelection
+from arco_catalog.state.worker_threads import off_loop
 
 PART_WEIGHT: Final = 5_000
 """About how many entries one answer is made of."""
@@ -110,11 +111,12 @@ class Planner:
             raise InvalidToken("the token names no part of the scan")
         if len(lists) > MAX_LISTS:
             return self._plan_of_parts(_by_lists(part, lists))
-        pieces = within(await self._manifests.pieces(lists, part), part)
+        matching = await self._manifests.pieces(lists, part)
         if part.start.manifest and part.start.manifest >= self._manifests.count(part.start.list):
             raise InvalidToken("the token names no part of the scan")
-        parts = split(pieces, part, self._part_weight)
-        if weight_of(pieces) <= 2 * self._part_weight or len(parts) == 1:
+        divide = partial(_divided, matching, part, self._part_weight)
+        pieces, parts = await off_loop(ENTRY_BYTES * len(matching), divide)
+        if len(parts) == 1:
             return await self._tasks(pieces, part)
         if part == WHOLE and self._scan.min_rows is not None:
             first = await self._tasks(within(pieces, parts[0]), parts[0])
@@ -245,6 +247,14 @@ class Planner:
             self._deletes = self._find_deletes(await self._manifests.deletes())
             await self._deletes.open()
         return self._deletes
+
+
+def _divided(matching: Sequence[Piece], part: Range, target: int) -> tuple[Sequence[Piece], Sequence[Range]]:
+    """Returns those of the matching manifests that a part of the scan has, and smaller parts of about the weight
+    `target`; the part itself if it is not much heavier."""
+    pieces = within(matching, part)
+    is_small = weight_of(pieces) <= 2 * target
+    return pieces, [part] if is_small else split(pieces, part, target)
 
 
 def _by_lists(part: Range, lists: range) -> Sequence[Range]:

@@ -8,6 +8,7 @@ from typing import Final
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.access import KeyConflict
 from arco_catalog.state.delete_parts import BlockRows, InvalidPart, PartHeader, read_header, rows_found
+from arco_catalog.state.memory import Memory
 from arco_catalog.state.worker_threads import LoopWork
 from storage_backends import Found, StoreError
 
@@ -17,6 +18,8 @@ MAX_GAP: Final = 32 << 10
 """Bytes between two blocks that are read with them, because another call of the store takes longer."""
 RANGE_BYTES: Final = 1 << 20
 """Bytes of blocks that are read at a time; more if one block has more."""
+TABLE_WEIGHT: Final = 3
+"""Bytes of memory for each byte of the table of hashes: as it was read, as numbers, and the numbers of rows."""
 HASH_WORK: Final = 20
 """Bytes that the work on a hash in the table counts as when it is given to a thread."""
 
@@ -45,12 +48,15 @@ class StoredPart:
         except (StoreError, KeyConflict) as error:
             self._session.note_failed_write("the part of an index of deletes", error)
 
-    async def rows(self, hashes: Set[int], work: LoopWork) -> Sequence[BlockRows]:
-        """Returns the rows that have one of these hashes, by block. Raises `InvalidPart`."""
+    async def rows(self, hashes: Set[int], work: LoopWork, memory: Memory) -> Sequence[BlockRows]:
+        """Returns the rows that have one of these hashes, by block, which it finds in `memory`. Raises `InvalidPart`,
+        and `OutOfMemory`."""
         assert self.header is not None
-        start, end = self.header.start, self.header.end
-        table = await self.read(start, end - start) if end > start else b""
-        return await work.run(HASH_WORK * self.header.files, partial(rows_found, self.header, table, hashes))
+        start, size = self.header.start, self.header.end - self.header.start
+        with memory.hold(self._session.hold.owner) as hold:
+            await hold.take(TABLE_WEIGHT * size)
+            table = await self.read(start, size) if size else b""
+            return await work.run(HASH_WORK * self.header.files, partial(rows_found, self.header, table, hashes))
 
     async def read(self, start: int, size: int) -> bytes:
         """Returns bytes of the part. Raises `InvalidPart` if it ends before them, or is gone."""

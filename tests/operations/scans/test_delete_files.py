@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from arco_catalog.iceberg.content_files import ContentFile, FileBatch, FileContent, FileStatistics
+from arco_catalog.iceberg.content_files import FILE_BYTES, ContentFile, FileBatch, FileContent, FileStatistics
 from arco_catalog.iceberg.delete_index import DeleteIndex
 from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
@@ -313,3 +313,41 @@ async def test_the_delete_files_of_all_plans_of_a_process_have_one_memory(
     assert await asyncio.gather(*(plan() for _ in range(8))) == [120] * 8
     assert {each for each in used if each} == {delete_memory.MAX_BYTES}
     assert deletes_memory().used == 0
+
+
+@pytest.mark.usefixtures("many")
+async def test_the_table_of_hashes_is_read_in_the_memory_of_manifests(table: Table) -> None:
+    """Of half a million delete files it has two megabytes, in each of eight parts and four plans."""
+    await table.add(vector(1))
+    await table.found(data(1))
+    with reading_memory().hold() as hold:
+        for size in (reading_memory().max_bytes, 1 << 20, *[1 << 20] * 7):
+            await hold.take(size)
+        waiting = asyncio.create_task(table.found(data(1)))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+    _, index = await waiting
+    assert paths(index, data(1)) == ["v1"]
+
+
+@pytest.mark.usefixtures("many")
+async def test_rows_for_which_a_plan_has_no_memory_are_not_decoded(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await table.add(*(equality(number, 1) for number in range(20)))
+    await table.found(data(1))
+    decoded: list[int] = []
+    read_rows = delete_files.read_rows
+
+    def observed(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
+        decoded.append(len(rows))
+        return read_rows(packed, rows)
+
+    monkeypatch.setattr(delete_files, "read_rows", observed)
+    await table.found(data(1))
+    assert sum(decoded) == 20
+    monkeypatch.setattr(delete_memory, "MAX_BYTES", 20 * FILE_BYTES - 1)
+    with pytest.raises(Unsupported, match="too many"):
+        await table.found(data(1))
+    assert sum(decoded) == 20
