@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="tables whose name has this text")
     parser.add_argument("--requests", type=int, default=REQUESTS, help="requests of each plan, at most")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="after which a plan sends no further request")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="after which a plan sends no more requests")
     given = parser.parse_args(arguments)
     print(f"| {' | '.join(HEADINGS)} |\n| --- | --- {'| --: ' * 5}|")
     for table in TABLES:

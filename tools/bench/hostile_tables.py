@@ -52,7 +52,7 @@ class TableFiles:
         self.listed.append(ManifestFile(f"file://{place}", size, 0, content, sequence_number, 1, SNAPSHOT, *counts))
 
     def finish(self, columns: Sequence[JsonValue] = (), partition_type: str = "int") -> Path:
-        """Writes the manifest list and the metadata file, with further columns. Returns the latter."""
+        """Writes the manifest list and the metadata file, with more columns. Returns the latter."""
         manifest_list = self.folder / "metadata" / f"snap-{SNAPSHOT}.avro"
         manifest_list.write_bytes(encode_manifest_list(self.listed, 2, (SNAPSHOT, None, 2)))
         document = {**metadata(self.folder, manifest_list), "last-sequence-number": 2}
@@ -73,7 +73,7 @@ def _column(number: int, name: str, type_name: str) -> JsonObject:
 
 
 def _ids(low: int = 0, high: int = 9, columns: int = 0) -> dict[str, object]:
-    """The statistics of a file whose ids are between two numbers, and as many further columns."""
+    """The statistics of a file whose ids are between two numbers, and as many columns besides."""
     numbers = range(ID, ID + 1 + columns)
     return {
         "value_counts": dict.fromkeys(numbers, 10),

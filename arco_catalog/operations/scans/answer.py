@@ -67,7 +67,7 @@ class TaskAnswer:
 
     def _new(self, file: ContentFile, deletes: Sequence[ContentFile]) -> Mapping[_FileKey, bytes]:
         """Returns the JSON of those delete files of a data file that the answer does not have yet. Raises `Unsupported`
-        as soon as no answer has room for them."""
+        as soon as they are too long for any answer."""
         found: dict[_FileKey, bytes] = {}
         size = 0
         for each in deletes:
@@ -119,7 +119,7 @@ class TaskAnswer:
 
 
 def _too_long(file: ContentFile) -> Unsupported:
-    """Returns the error for a data file of which an answer has no room for what belongs to it."""
+    """Returns the error for a data file whose deletes or residual filter are too long for any answer."""
     return Unsupported(
         f"The delete files of {file.path[:500]}, or its residual filter, are too long for an answer: compact "
         "the table's deletes (rewrite_data_files), use a shorter filter, or let the client plan its scans "

@@ -55,7 +55,7 @@ class DeletesMemory:
         self._check(FILE_BYTES * count)
 
     def _check(self, size: int) -> None:
-        """Raises `Unsupported` if the plan holds too many delete files together with further ones of `size` bytes."""
+        """Raises `Unsupported` if the plan holds too many delete files together with others of `size` bytes."""
         if self._used + size > MAX_BYTES:
             raise Unsupported(
                 "The delete files of this table are too many, or have too many statistics: compact them "
