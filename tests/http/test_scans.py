@@ -16,7 +16,7 @@ from arco_catalog.iceberg.manifests import MAX_COUNT
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
 from arco_catalog.operations.scans import delete_files, files_memory, manifest_source, planner, plans
-from arco_catalog.operations.scans.tokens import LIFETIME_S, Position, Range, Token, pack_scan
+from arco_catalog.operations.scans.tokens import LIFETIME_S, WHOLE, Position, Range, Token, pack_scan
 from arco_catalog.state import avro, manifest_entries, worker_threads
 from arco_catalog.state.manifest_entries import EntrySelection
 from storage_backends import Found
@@ -195,6 +195,17 @@ async def test_a_request_chooses_the_files(
         {"filter": {"type": "eq", "term": "nowhere", "value": 1}},
         {"filter": {"type": "almost", "term": "x", "value": 1}},
         {"filter": "x = 1"},
+        {"filter": {"type": "eq", "term": "x"}},
+        {"filter": {"type": "eq", "term": "x", "value": None}},
+        {"filter": {"type": "eq", "term": "x", "value": 1, "child": True}},
+        {"filter": {"type": "eq", "term": "X", "value": 1}},
+        {"filter": {"type": "in", "term": "x", "values": [1, None]}},
+        {"filter": {"type": "lt", "term": "x", "value": 2**63}},
+        {"filter": {"type": "lt", "term": {"type": "transform", "transform": "weekly", "term": "x"}, "value": 1}},
+        {"filter": {"type": "eq", "left": {"type": "reference", "id": 99}, "right": {"type": "literal", "value": 1}}},
+        {"filter": {"type": "or", "left": True, "right": {"type": "almost"}}},
+        {"filter": {"type": "and", "left": {"type": "is-null", "term": "x"}}},
+        {"filter": {"type": "and", "left": False, "right": None}},
         {"stats-fields": ["nowhere"]},
         {"stats-fields": "x"},
         {"case-sensitive": "yes"},
@@ -657,6 +668,12 @@ async def test_a_scan_of_few_rows_that_finds_too_few_leaves_nothing_out(
 # Tokens.
 
 
+def task_of(service: HttpService, loaded: Answer, snapshot_id: int, part: Range = WHOLE) -> str:
+    """A plan task for a part of a snapshot, by default all of it, of the table that was loaded."""
+    entity = str(loaded.json["metadata-location"]).partition("/t-")[2][:26]
+    return Token(entity, service.clock.ms // 1000, snapshot_id, pack_scan(Scan(snapshot_id, 0), 1), part).text
+
+
 async def test_a_plan_is_fetched_as_it_was_answered_and_cancelled(client: Client, history: ScannedTable) -> None:
     planned = await client.post(PLAN, {"filter": {"type": "eq", "term": "x", "value": 7}})
     plan = f"{PLAN}/{planned.json['plan-id']}"
@@ -696,21 +713,30 @@ async def test_a_long_request_is_stored_once_a_day(service: HttpService, history
 
 
 async def test_a_token_of_yesterday_or_of_another_table_is_refused(service: HttpService, history: ScannedTable) -> None:
-    client = service.client
-    planned = await client.post(PLAN, {})
+    client, whole = service.client, task_of(service, await service.client.get(TABLE), 4)
+    plan_id = (await client.post(PLAN, {})).json["plan-id"]
     await service.table("u")
-    for path, kind in ((f"{TABLES}/u/plan/{planned.json['plan-id']}", "NoSuchPlanIdException"),):
-        assert (await client.get(path)).error_type == kind
+
+    async def refused(table: str) -> list[tuple[int, str]]:
+        plan = await client.get(f"{table}/plan/{plan_id}")
+        task = await client.post(f"{table}/tasks", {"plan-task": whole})
+        return [(each.status, each.error_type) for each in (plan, task) if each.status != 200]
+
+    gone = [(404, "NoSuchPlanIdException"), (404, "NoSuchPlanTaskException")]
+    assert await refused(TABLE) == []
+    assert await refused(f"{TABLES}/u") == gone
     service.clock.ms += (LIFETIME_S + 1) * 1000
-    expired = await client.get(f"{PLAN}/{planned.json['plan-id']}")
-    assert (expired.status, expired.error_type) == (404, "NoSuchPlanIdException")
+    assert await refused(TABLE) == gone
 
 
-async def test_a_plan_of_an_expired_snapshot_is_gone(client: Client, history: ScannedTable) -> None:
+async def test_a_plan_of_an_expired_snapshot_is_gone(service: HttpService, history: ScannedTable) -> None:
+    client, task = service.client, {"plan-task": task_of(service, await service.client.get(TABLE), 2)}
     plan_id = (await client.post(PLAN, {"snapshot-id": 2})).json["plan-id"]
+    assert names(tasks_of(await client.post(TASKS, task))) == ["a", "b"]
     removed = {"requirements": [], "updates": [{"action": "remove-snapshots", "snapshot-ids": [2]}]}
     assert (await client.post(TABLE, removed)).status == 200
     assert (await client.get(f"{PLAN}/{plan_id}")).error_type == "NoSuchPlanIdException"
+    assert (await client.post(TASKS, task)).error_type == "NoSuchPlanTaskException"
     assert (await client.delete(f"{PLAN}/{plan_id}")).status == 204
 
 
@@ -753,13 +779,9 @@ async def test_a_part_that_the_scan_does_not_have_is_refused(
     service: HttpService, history: ScannedTable, part: Range
 ) -> None:
     loaded = await service.client.get(TABLE)
-    entity = str(loaded.json["metadata-location"]).partition("/t-")[2][:26]
-    packed = pack_scan(Scan(4, 0), 1)
-    token = Token(entity, service.clock.ms // 1000, 4, packed, part)
-    answer = await service.client.post(TASKS, {"plan-task": token.text})
+    answer = await service.client.post(TASKS, {"plan-task": task_of(service, loaded, 4, part)})
     assert answer.error_type == "NoSuchPlanTaskException"
-    whole = Token(entity, service.clock.ms // 1000, 4, packed, Range(Position(), Position(1, 0, 0)))
-    assert len(tasks_of(await service.client.post(TASKS, {"plan-task": whole.text}))) == 4
+    assert len(tasks_of(await service.client.post(TASKS, {"plan-task": task_of(service, loaded, 4)}))) == 4
 
 
 async def test_a_key_is_accepted_and_not_recorded(service: HttpService, history: ScannedTable) -> None:

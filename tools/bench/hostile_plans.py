@@ -2,11 +2,11 @@
 tools.bench.hostile_plans`.
 
 Each table of tools/bench/hostile_tables.py is planned eight times at once by a new `arco serve` on local files, with up
-to four requests a plan, each answered request followed by its plan tasks, until `--requests` were sent or `--seconds`
-have passed. Meanwhile one connection reads `/health` again and again. Printed are the answers, the greatest memory
-(VmHWM) above that of the idle server, what it has above that at the end, the longest wait for `/health` by the clock,
-and the longest step of the event loop and by how much it was late (tools/bench/loop_delay.py), without the time in
-which another process had the core.
+to four requests a plan. An answered request is followed by its plan tasks, and one with a 503 is sent again, until
+`--requests` were sent or `--seconds` have passed. Meanwhile one connection reads `/health` again and again. Printed are
+the answers, the greatest memory (VmHWM) above that of the idle server, what it has above that at the end, the longest
+step of the event loop and by how much it was late (tools/bench/loop_delay.py), without the time in which another
+process had the core, and the longest wait for `/health` by the clock.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from arco_catalog.iceberg.json import JsonObject
 from tools.bench.hostile_tables import TABLES, HostileTable
 from tools.bench.loop_delay import DelayFile
 from tools.bench.plan import PAUSE_S, PLANS_AT_ONCE, health, memory
-from tools.bench.planners import AT_ONCE, BUSY_PAUSE_S, NAMESPACES, TABLE, send
+from tools.bench.planners import AT_ONCE, BUSY, BUSY_PAUSE_S, NAMESPACES, TABLE, send
 from tools.support.arco_server import WAREHOUSE, ArcoServer
 
 MB = 1 << 20
@@ -99,17 +99,18 @@ def _follow(uri: str, request: JsonObject, requests: int, until: float) -> Count
     statuses."""
     statuses: Counter[int] = Counter()
     left: list[tuple[str, JsonObject]] = [(f"{TABLE}/plan", request)]
-    waiting: set[Future[tuple[int, list[str]]]] = set()
+    waiting: dict[Future[tuple[int, list[str]]], tuple[str, JsonObject]] = {}
     sent = 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while waiting or (left and sent < requests and time.monotonic() < until):
             while left and len(waiting) < AT_ONCE and sent < requests and time.monotonic() < until:
-                waiting.add(pool.submit(_send, uri, *left.pop(0)))
+                each = left.pop(0)
+                waiting[pool.submit(_send, uri, *each)] = each
                 sent += 1
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for each in done:
-                status, tasks = each.result()
+            for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                each, (status, tasks) = waiting.pop(done), done.result()
                 statuses[status] += 1
+                left += [each] if status == BUSY else []
                 left += [(f"{TABLE}/tasks", {"plan-task": task}) for task in tasks]
     return statuses
 
@@ -123,7 +124,7 @@ def _send(uri: str, path: str, body: JsonObject) -> tuple[int, list[str]]:
         received: dict[str, Any] = json.loads(answer.read())
     finally:
         connection.close()
-    if answer.status == 503:
+    if answer.status == BUSY:
         time.sleep(BUSY_PAUSE_S)
     return answer.status, received.get("plan-tasks", [])
 
