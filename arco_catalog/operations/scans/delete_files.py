@@ -40,10 +40,11 @@ from storage_backends.lazy_dataclass import dataclass
 FEW_FILES: Final = 2_000
 FEW_MANIFESTS: Final = 16
 """So many delete files, in so many manifests, are read without an index."""
-RUN_FILES: Final = 20_000
+RUN_FILES: Final = 8_000
 RUN_MANIFESTS: Final = 64
 """A part of an index has so many delete files, of so many manifests; more if one manifest has more. Entries of deleted
-files count, because they have to be read, too."""
+files count, because they have to be read, too. With 6 KB each, so the statistics of ten columns, they fit into the
+memory of a plan."""
 MAX_ENTRIES: Final = 500_000
 """Maximum entries of the manifests of a part: they take some seconds to read, and a request has twenty."""
 MANY: Final = 64

@@ -279,7 +279,7 @@ def test_runs_are_bounded_by_manifests_and_by_files() -> None:
     runs = runs_of(many_small)
     assert [len(run) for run in runs] == [64, 64, 64, 8]
     assert [each for run in runs for each in run] == many_small[::-1]
-    assert [len(run) for run in runs_of([listed(number, 9_000) for number in range(7)])] == [3, 3, 1]
+    assert [len(run) for run in runs_of([listed(number, 3_000) for number in range(7)])] == [3, 3, 1]
     assert [len(run) for run in runs_of([listed(number, 50_000) for number in range(2)])] == [1, 1]
     assert runs_of([]) == []
 
