@@ -15,7 +15,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.manifests import MAX_COUNT
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import answer as answer_module
-from arco_catalog.operations.scans import delete_files, files_memory, manifest_source, planner, plans
+from arco_catalog.operations.scans import delete_files, delete_memory, files_memory, manifest_source, planner, plans
 from arco_catalog.operations.scans.tokens import LIFETIME_S, WHOLE, Position, Range, Token, pack_scan
 from arco_catalog.state import avro, manifest_entries, worker_threads
 from arco_catalog.state.manifest_entries import EntrySelection
@@ -347,6 +347,32 @@ async def test_an_index_of_many_deletes_changes_no_task(
     monkeypatch.setattr(delete_files, "RUN_MANIFESTS", 3)
     assert [await deletes_by_file(each) for each in filters] == few
     assert [sum(map(len, each.values())) for each in few] == [209, 9, 100]
+
+
+async def test_a_plan_of_files_whose_deletes_take_too_much_memory_together_goes_on_in_plan_tasks(
+    client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only those of one data file make a plan impossible."""
+    monkeypatch.setattr(delete_files, "FEW_FILES", 0)
+    monkeypatch.setattr(delete_files, "RUN_MANIFESTS", 1)
+    monkeypatch.setattr(delete_memory, "MAX_BYTES", 10 * 1_000)
+    wanted = numbered(30)
+    data = [Manifest(entries(*part, x=(0, 9))) for part in (wanted[:18], wanted[18:])]
+    deletes = [
+        Manifest(entries(f"p{each}", f"q{each}", content=1, referenced_data_file=f"memory:///wh/{each}.parquet"), 1)
+        for each in wanted
+    ]
+    first = await scanned.snapshot(1, data)
+    await commit(client, first, await scanned.snapshot(2, deletes, parent=1, operation="delete"))
+    found = []
+    async for answer in answers(client, await client.post(PLAN, {})):
+        assert answer.status == 200, answer.body
+        found += tasks_of(answer)
+        assert len(tasks_of(answer)) <= 5
+    assert sorted(names(found)) == sorted(wanted)
+    assert {len(task["delete-file-references"]) for task in found} == {2}
+    monkeypatch.setattr(delete_memory, "MAX_BYTES", 1_000)
+    assert (await client.post(PLAN, {})).status == 406
 
 
 async def test_a_plan_whose_deletes_take_long_to_compare_goes_on_in_plan_tasks(

@@ -30,6 +30,10 @@ def deletes_memory() -> Memory:
     return _MEMORY.current()
 
 
+class TooManyDeletes(Unsupported):
+    """The delete files that a plan needs at one time take more memory than it may have for them."""
+
+
 class DeletesMemory:
     """The memory of the delete files of one plan, beside the account of its request. It must be closed."""
 
@@ -40,8 +44,8 @@ class DeletesMemory:
         self._used = self._reserved = 0
 
     async def add(self, batch: FileBatch) -> None:
-        """Counts delete files that were decoded, after waiting for memory if necessary. Raises `Unsupported` if the
-        plan holds too many, and `OutOfMemory`."""
+        """Counts delete files that were decoded, after waiting for memory if necessary. Raises
+        `TooManyDeletes` if the plan holds too many, and `OutOfMemory`."""
         size = _memory_of(batch)
         self._check(size)
         self._used += size
@@ -50,14 +54,14 @@ class DeletesMemory:
                 await self._take()
 
     def check_files(self, count: int) -> None:
-        """Raises `Unsupported` if the plan holds too many delete files together with so many that are not decoded
+        """Raises `TooManyDeletes` if the plan holds too many delete files together with so many that are not decoded
         yet."""
         self._check(FILE_BYTES * count)
 
     def _check(self, size: int) -> None:
-        """Raises `Unsupported` if the plan holds too many delete files together with others of `size` bytes."""
+        """Raises `TooManyDeletes` if the plan holds too many delete files together with others of `size` bytes."""
         if self._used + size > MAX_BYTES:
-            raise Unsupported(
+            raise TooManyDeletes(
                 "The delete files of this table are too many, or have too many statistics: compact them "
                 f"(rewrite_data_files), or {ADVICE}"
             )

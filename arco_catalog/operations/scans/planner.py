@@ -16,6 +16,7 @@ from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans import files_memory
 from arco_catalog.operations.scans.answer import MAX_BYTES, TaskAnswer
 from arco_catalog.operations.scans.delete_files import DeleteFiles
+from arco_catalog.operations.scans.delete_memory import TooManyDeletes
 from arco_catalog.operations.scans.files_memory import FilesMemory
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource
 from arco_catalog.operations.scans.ranges import MAX_PARTS, Piece, split, weight_of, within
@@ -159,12 +160,16 @@ class Planner:
                 if not self._memory.is_full:
                     found += await gather(*(self._read(each, part, each is group[0]) for each in batch))
             read += len(found)
+            files = [file for each in found for file in each.files]
+            indexed = len(files)
             if deletes is not None:
                 index = None  # which frees the one before
-                index = await deletes.index_for([file for each in found for file in each.files])
+                index, indexed = await _index_for(deletes, files)
             for piece, each in zip(group, found, strict=False):  # one that made the memory full has a rest
-                work = partial(self._add, answer, self._manifests.of(piece), each.files, index)
-                added = await self._source.work.run(ENTRY_BYTES * len(each.files), work)
+                files = each.files[:indexed]
+                indexed -= len(files)
+                work = partial(self._add, answer, self._manifests.of(piece), files, index)
+                added = await self._source.work.run(ENTRY_BYTES * len(files), work)
                 if part == WHOLE and self._has_enough(answer):
                     return PartPlan(answer, [], read, self._manifests.pruned)
                 rest = each.rest
@@ -247,6 +252,20 @@ class Planner:
             self._deletes = self._find_deletes(await self._manifests.deletes())
             await self._deletes.open()
         return self._deletes
+
+
+async def _index_for(deletes: DeleteFiles, files: Sequence[ContentFile]) -> tuple[DeleteIndex, int]:
+    """Returns an index with the delete files that may apply to the first of these data files, and how many these are:
+    all, or as many as there is memory for the delete files of. Raises `TooManyDeletes` if those of one data file take
+    too much, and the errors of `DeleteFiles.index_for`."""
+    count = len(files)
+    while True:
+        try:
+            return await deletes.index_for(files[:count]), count
+        except TooManyDeletes:
+            if count <= 1:
+                raise
+            count = -(-count // 4)
 
 
 def _divided(matching: Sequence[Piece], part: Range, target: int) -> tuple[Sequence[Piece], Sequence[Range]]:
