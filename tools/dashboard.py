@@ -121,7 +121,7 @@ ROWS: Mapping[str, Sequence[Graph]] = {
             },
         ),
         Graph(
-            "Caches of planned scans",
+            "Lookups of planned scans",
             "ops",
             {
                 "{{cache}}: found": rate("arco_scan_cache_hits_total", "cache"),

@@ -116,8 +116,7 @@ class RequestCounts:
             self._count_scan(stats.scan)
 
     def _count_scan(self, scan: ScanCounts) -> None:
-        """Counts in Prometheus metrics the files and manifests of a part of a planned scan, and its lookups in
-        caches."""
+        """Counts in Prometheus metrics the files, manifests and lookups of a part of a planned scan."""
         self._scan_files.inc(scan.files)
         self._scan_manifests.inc(scan.manifests)
         self._scan_manifests_pruned.inc(scan.pruned)
