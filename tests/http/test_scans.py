@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from arco_catalog.iceberg import scan_json
 from arco_catalog.iceberg.content_files import ContentFile, Partition
 from arco_catalog.iceberg.expressions.filters import SpecFilter
 from arco_catalog.iceberg.expressions.partition_fields import PartitionFields
@@ -465,7 +466,7 @@ async def test_no_more_delete_files_are_written_than_an_answer_has_room_for(
     """Of seventy thousand for one data file the JSON took thirty megabytes, before the file was refused."""
     monkeypatch.setattr(answer_module, "MAX_FILE_BYTES", 2_000)
     written: list[str] = []
-    file_json = answer_module.file_json
+    file_json = scan_json.file_json
 
     def observed(file: ContentFile, *arguments: Any) -> JsonObject:
         written.append(file.path)

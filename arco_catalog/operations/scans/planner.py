@@ -166,10 +166,10 @@ class Planner:
                 index = None  # which frees the one before
                 index, indexed = await _index_for(deletes, files)
             for piece, each in zip(group, found, strict=False):  # one that made the memory full has a rest
-                files = each.files[:indexed]
-                indexed -= len(files)
-                work = partial(self._add, answer, self._manifests.of(piece), files, index)
-                added = await self._source.work.run(ENTRY_BYTES * len(files), work)
+                of_piece = each.files[:indexed]
+                indexed -= len(of_piece)
+                work = partial(self._add, answer, self._manifests.of(piece), of_piece, index)
+                added = await self._source.work.run(ENTRY_BYTES * len(of_piece), work)
                 if part == WHOLE and self._has_enough(answer):
                     return PartPlan(answer, [], read, self._manifests.pruned)
                 rest = each.rest

@@ -338,7 +338,7 @@ async def test_rows_for_which_a_plan_has_no_memory_are_not_decoded(
     await table.add(*(equality(number, 1) for number in range(20)))
     await table.found(data(1))
     decoded: list[int] = []
-    read_rows = delete_files.read_rows
+    read_rows = delete_parts.read_rows
 
     def observed(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
         decoded.append(len(rows))
