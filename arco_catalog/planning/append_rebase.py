@@ -29,7 +29,7 @@ def read_target(append: Append, body: bytes, file: str) -> AppendTarget:
     try:
         return target_of(append, document)
     finally:
-        let_long_parts_go(document)
+        let_long_parts_go(document, len(body))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,4 +43,4 @@ def apply(
             return AppliedUpdates(outline(before), None, b"")
         return AppliedUpdates(outline(before), outline(after), dumps_long(after, size))
     finally:  # `after` shares parts with `before`, but it is serialised by now
-        let_long_parts_go(before)
+        let_long_parts_go(before, size)

@@ -354,7 +354,7 @@ class Files:
         Raises what `use` raises, `UnreadableMetadata`, and as `read` does."""
         if self._hold.counts:
             body = await (self.read_current(location) if current else self.read(location))
-            return await self.parse(location, body, partial(_use_and_free, use))
+            return await self.parse(location, body, partial(_use_and_free, use, len(body)))
         memory = background_memory()
         with memory.hold() as hold:
             files = Files(self._mounts, self._cache, self._state, self._runtime, self._max_bytes, hold)
@@ -363,7 +363,7 @@ class Files:
             # parsed, also where there is not as much.
             async with memory.parsing:
                 hold.take_now(await files.parsed_bytes(location, body))
-                return await off_loop(len(body), lambda: _use_and_free(use, parse_metadata(body, location)))
+                return await off_loop(len(body), lambda: _use_and_free(use, len(body), parse_metadata(body, location)))
 
     async def parse(self, location: str, body: bytes, use: Callable[[JsonObject], T]) -> T:
         """Returns what `use` returns for the document in these bytes of a metadata file. A worker thread parses a long
@@ -458,13 +458,13 @@ async def _delete_valid(store: ObjectStore, keys: Sequence[str]) -> Mapping[str,
     return {**await _delete_valid(store, keys[:middle]), **await _delete_valid(store, keys[middle:])}
 
 
-def _use_and_free(use: Callable[[JsonObject], T], document: JsonObject) -> T:
-    """Returns the result of `use` for the document of a metadata file, and frees its long parts, also if `use`
-    raises."""
+def _use_and_free(use: Callable[[JsonObject], T], size: int, document: JsonObject) -> T:
+    """Returns the result of `use` for the document of a metadata file of `size` bytes, and frees the long parts of a
+    large one, also if `use` raises."""
     try:
         return use(document)
     finally:
-        let_long_parts_go(document)
+        let_long_parts_go(document, size)
 
 
 async def _count(body: bytes) -> int:
