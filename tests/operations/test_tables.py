@@ -29,7 +29,7 @@ from storage_backends import ABSENT, ANY, Found
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, ScriptedStore, get
 from tools.support.catalog_fixture import NS, CatalogFixture, state
-from tools.support.request_bodies import schema, set_property
+from tools.support.request_bodies import creation_updates, schema, set_property
 
 WAREHOUSE = "memory:///wh/warehouse"
 
@@ -169,12 +169,7 @@ async def test_staging_makes_nothing_and_the_commit_makes_the_table(fixture: Cat
         "updates": [
             {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
             {"action": "upgrade-format-version", "format-version": 2},
-            {"action": "add-schema", "schema": schema("x")},
-            {"action": "set-current-schema", "schema-id": -1},
-            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-            {"action": "set-default-spec", "spec-id": -1},
-            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-            {"action": "set-default-sort-order", "sort-order-id": -1},
+            *creation_updates(),
             {"action": "set-location", "location": metadata["location"]},
         ],
     }

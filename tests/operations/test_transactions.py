@@ -39,7 +39,7 @@ from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, get, put
 from tools.support.catalog_fixture import NS, CatalogFixture
-from tools.support.request_bodies import schema, set_property
+from tools.support.request_bodies import creation_updates, set_property
 from tools.support.wrapped_stores import CountingStore, DelayingStore
 
 
@@ -71,17 +71,10 @@ def both(value: str) -> list[TableChange]:
 
 
 def creation(name: str, location: str | None = None) -> TableChange:
-    updates: list[JsonObject] = [
-        {"action": "add-schema", "schema": schema("x")},
-        {"action": "set-current-schema", "schema-id": -1},
-        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-        {"action": "set-default-spec", "spec-id": -1},
-        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-        {"action": "set-default-sort-order", "sort-order-id": -1},
-    ]
+    updates = creation_updates()
     if location is not None:
         updates.append({"action": "set-location", "location": location})
-    return change(name, {"requirements": [{"type": "assert-create"}], "updates": [*updates]})
+    return change(name, {"requirements": [{"type": "assert-create"}], "updates": updates})
 
 
 async def transact(fixture: CatalogFixture, changes: list[TableChange], key: str | None = None) -> object:

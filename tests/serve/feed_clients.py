@@ -9,7 +9,7 @@ import aiohttp
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from tests.serve.writers import LAST, NAMESPACE, TIMEOUT_S, Crowd, Request
 from tools.support.arco_server import WAREHOUSE
-from tools.support.request_bodies import renaming, schema, set_property, view_request
+from tools.support.request_bodies import creation_updates, renaming, set_property, view_request
 
 CATALOG = f"/v1/{WAREHOUSE}"
 TABLES, VIEWS = f"{CATALOG}/namespaces/{NAMESPACE}/tables", f"{CATALOG}/namespaces/{NAMESPACE}/views"
@@ -163,12 +163,7 @@ class FeedCrowd(Crowd):
 def _creation(token: str) -> JsonObject:
     """The change of a transaction that creates a table."""
     made: list[JsonValue] = [
-        {"action": "add-schema", "schema": schema("x")},
-        {"action": "set-current-schema", "schema-id": -1},
-        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-        {"action": "set-default-spec", "spec-id": -1},
-        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-        {"action": "set-default-sort-order", "sort-order-id": -1},
+        *creation_updates(),
         {"action": "set-properties", "updates": {LAST: token}},
     ]
     return {"requirements": [{"type": "assert-create"}], "updates": made}

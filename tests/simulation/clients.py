@@ -23,7 +23,7 @@ from storage_backends import StoreUnavailable
 from tests.simulation.auditor import Ask, Auditor
 from tests.simulation.world import DIED, Process, World
 from tools.support.catalog_fixture import NS, CatalogFixture
-from tools.support.request_bodies import schema, uuid7
+from tools.support.request_bodies import creation_updates, schema, uuid7
 
 EAGER = Settings("wh", request_ms=90_000, in_progress_ms=500, duplicate_timeout_ms=400)
 """Takeovers come long before deadlines, so what they overtake is still alive: they are to be safe at any age."""
@@ -221,12 +221,7 @@ def build_from_nothing(principal: str) -> JsonObject:
     return {
         "requirements": [{"type": "assert-create"}],
         "updates": [
-            {"action": "add-schema", "schema": schema("x")},
-            {"action": "set-current-schema", "schema-id": -1},
-            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-            {"action": "set-default-spec", "spec-id": -1},
-            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-            {"action": "set-default-sort-order", "sort-order-id": -1},
+            *creation_updates(),
             {"action": "set-properties", "updates": {"by": principal}},
         ],
     }

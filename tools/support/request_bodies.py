@@ -20,6 +20,18 @@ def set_property(name: str, value: str) -> JsonObject:
     return {"requirements": [], "updates": [{"action": "set-properties", "updates": {name: value}}]}
 
 
+def creation_updates() -> list[JsonValue]:
+    """The updates of a commit that creates a table with the column `x`, without partitions and order."""
+    return [
+        {"action": "add-schema", "schema": schema("x")},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+    ]
+
+
 def transaction(commit: JsonObject, *names: str) -> JsonObject:
     """A CommitTransactionRequest that makes the same commit to tables of the namespace `db`."""
     changes: list[JsonValue] = [{"identifier": {"namespace": ["db"], "name": name}, **commit} for name in names]

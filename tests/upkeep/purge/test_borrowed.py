@@ -27,7 +27,7 @@ from tests.support.scripted_store import Rule, delete
 from tests.support.table_files import append, write
 from tests.upkeep.purge.conftest import DAY_MS, Purges
 from tools.support.catalog_fixture import NS, CatalogFixture
-from tools.support.request_bodies import schema, set_property
+from tools.support.request_bodies import creation_updates, set_property
 
 HOUR_MS = DAY_MS // 24
 
@@ -126,12 +126,7 @@ def making(*files: str) -> JsonObject:
         "requirements": [{"type": "assert-create"}],
         "updates": [
             {"action": "upgrade-format-version", "format-version": 2},
-            {"action": "add-schema", "schema": schema("x")},
-            {"action": "set-current-schema", "schema-id": -1},
-            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-            {"action": "set-default-spec", "spec-id": -1},
-            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-            {"action": "set-default-sort-order", "sort-order-id": -1},
+            *creation_updates(),
             *(update for number, file in enumerate(files, 1) for update in snapshot(file, number)),
         ],
     }
