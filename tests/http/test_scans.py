@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -480,28 +480,29 @@ async def test_no_more_delete_files_are_written_than_an_answer_has_room_for(
     assert len(written) < 30
 
 
+def record_threads(monkeypatch: pytest.MonkeyPatch, calls: list[tuple[str, bool]], where: object, name: str) -> None:
+    """Adds to `calls` each call of a function of a module or class, with whether it is outside the event loop."""
+    work = getattr(where, name)
+
+    def recorded(*arguments: Any) -> Any:
+        calls.append((name, threading.current_thread() is not threading.main_thread()))
+        return work(*arguments)
+
+    monkeypatch.setattr(where, name, recorded)
+
+
 @pytest.mark.usefixtures("small_parts")
 async def test_a_scan_of_many_manifests_is_divided_outside_the_event_loop(
     client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the memory of their list is counted there. Each takes tens of milliseconds for 50,000 manifests."""
-    threads: list[tuple[str, bool]] = []
-
-    def noting(where: Any, name: str) -> None:
-        work = getattr(where, name)
-
-        def noted(*arguments: Any) -> Any:
-            threads.append((name, threading.current_thread() is not threading.main_thread()))
-            return work(*arguments)
-
-        monkeypatch.setattr(where, name, noted)
-
-    noting(planner, "split")
-    noting(manifest_source, "memory_of")
+    calls: list[tuple[str, bool]] = []
+    record_threads(monkeypatch, calls, planner, "split")
+    record_threads(monkeypatch, calls, manifest_source, "memory_of")
     monkeypatch.setattr(worker_threads, "SMALL_BYTES", 4_000)
     await commit(client, await scanned.snapshot(1, [Manifest(entries(f"m{number}")) for number in range(60)]))
     assert len(await scan(client)) == 60
-    assert threads[:2] == [("memory_of", True), ("split", True)]
+    assert calls[:2] == [("memory_of", True), ("split", True)]
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -509,25 +510,17 @@ async def test_a_long_filter_is_compiled_outside_the_event_loop(
     client: Client, history: ScannedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And packed for its plan tasks, and unpacked from one."""
-    threads: list[tuple[str, bool]] = []
-
-    def noting(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*arguments: Any) -> Any:
-            threads.append((name, threading.current_thread() is not threading.main_thread()))
-            return work(*arguments)
-
-        return noted
-
+    calls: list[tuple[str, bool]] = []
     names_ = ("scan_filter", "pack_scan", "unpack_scan")
     for name in names_:
-        monkeypatch.setattr(plans, name, noting(name, getattr(plans, name)))
+        record_threads(monkeypatch, calls, plans, name)
     for values in ([7], [number * 7919 for number in range(20_000)]):
         answer = await client.post(PLAN, {"filter": {"type": "in", "term": "x", "values": [*values]}})
         assert answer.status == 200, answer.body
         fetched = await client.get(f"{PLAN}/{answer.json['plan-id']}")
         assert fetched.body == answer.body
-    assert {*threads[:4]} == {(name, False) for name in names_}
-    assert {*threads[4:]} == {(name, True) for name in names_}
+    assert {*calls[:4]} == {(name, False) for name in names_}
+    assert {*calls[4:]} == {(name, True) for name in names_}
 
 
 async def test_a_filter_is_compiled_for_the_specs_of_the_manifests_outside_the_event_loop(
@@ -543,23 +536,13 @@ async def test_a_filter_is_compiled_for_the_specs_of_the_manifests_outside_the_e
         *specs,
     ]
     assert (await client.post(TABLE, {"requirements": [], "updates": updates})).status == 200
-    found: list[tuple[str, bool]] = []
-
-    def noting(kind: type, name: str) -> None:
-        work = getattr(kind, name)
-
-        def noted(*arguments: Any) -> Any:
-            found.append((name, threading.current_thread() is not threading.main_thread()))
-            return work(*arguments)
-
-        monkeypatch.setattr(kind, name, noted)
-
-    noting(PartitionFields, "__init__")
-    noting(SpecFilter, "manifest_may_match")
+    calls: list[tuple[str, bool]] = []
+    record_threads(monkeypatch, calls, PartitionFields, "__init__")
+    record_threads(monkeypatch, calls, SpecFilter, "manifest_may_match")
     deletes = Manifest(entries("e", content=2, equality_ids=[1]), content=1)
     await commit(client, await scanned.snapshot(1, [Manifest(entries("a")), deletes]))
     assert await scan(client, {"filter": {"type": "is-null", "term": "x"}}) == ["a"]
-    assert found == [("__init__", True), ("manifest_may_match", True), ("manifest_may_match", True)]
+    assert calls == [("__init__", True), ("manifest_may_match", True), ("manifest_may_match", True)]
 
 
 @pytest.mark.parametrize("step", ["manifest_may_match", "residual_json"])
