@@ -8,8 +8,9 @@ _OUTLINED = frozenset(("metadata-log", "properties", "refs"))
 """The arrays and objects that are needed after a commit. All others may be long, also those in fields that the catalog
 does not know; the next commit reads them again."""
 
-FREED_AT_ONCE = 64 << 10
-"""From this size on documents are freed piece by piece. To walk through smaller ones takes longer than to free them."""
+LARGE_BYTES = 64 << 10
+"""The bytes of JSON from which on a document is freed piece by piece. To walk through smaller ones takes longer than to
+free them."""
 
 
 def outline(document: JsonObject) -> JsonObject:
@@ -20,7 +21,7 @@ def outline(document: JsonObject) -> JsonObject:
 
 def let_long_parts_go(document: JsonObject, size: int) -> None:
     """Frees the parts of a document that `outline` leaves out, piece by piece: they are empty afterwards. Freeing a
-    large document at once would block every thread until it is done. A document of less than `FREED_AT_ONCE` bytes of
+    large document at once would block every thread until it is done. A document of less than `LARGE_BYTES` bytes of
     JSON, by `size`, is left as it is: Python frees it in 0.3 ms at most."""
-    if size >= FREED_AT_ONCE:
+    if size >= LARGE_BYTES:
         let_go([value for name, value in document.items() if name not in _OUTLINED])

@@ -1,4 +1,4 @@
-"""A webhook on loopback that is ill now and then: it answers 500, drops requests before or after it has taken the
+"""A webhook on loopback that fails now and then: it answers 500, drops requests before or after it has taken the
 event, or delays answers."""
 
 import asyncio
@@ -13,8 +13,9 @@ from aiohttp import web
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state.fields import integer, text
 
-ILL_S, EVERY_S = 0.6, 12.0
-"""How long it is ill, and how long from one illness to the next. A failure delays the next attempt by five seconds."""
+FAILING_S, INTERVAL_S = 0.6, 12.0
+"""For how long it fails, and the time from one such beginning to the next. A failure delays the next attempt by five
+seconds."""
 LONG_S = 2.0
 
 
@@ -27,8 +28,8 @@ class EventReceiver:
     taken: list[tuple[str, int]] = field(default_factory=list)
     failures: Counter[str] = field(default_factory=Counter)
     url: str = ""
-    is_well: bool = False
-    """Whether it has no illness any more."""
+    is_reliable: bool = False
+    """Whether it fails no more."""
 
     async def take(self, request: web.Request) -> web.StreamResponse:
         """One request."""
@@ -51,7 +52,7 @@ class EventReceiver:
 
     def _failure(self) -> str | None:
         now = asyncio.get_running_loop().time()
-        if self.is_well or now % EVERY_S >= ILL_S:
+        if self.is_reliable or now % INTERVAL_S >= FAILING_S:
             return None
         return self.rng.choice(["500", "dropped before", "dropped after", "late"])
 

@@ -1,13 +1,12 @@
 """Clients that change a catalog in all ways that the event feed knows, each request until its answer is definite."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import aiohttp
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tests.serve.writers import LAST, NAMESPACE, TIMEOUT_S, Crowd, Request
+from tests.serve.writers import LAST, NAMESPACE, Crowd, Request
 from tools.support.arco_server import WAREHOUSE
 from tools.support.request_bodies import creation_updates, renaming, set_property, view_request
 
@@ -48,8 +47,8 @@ class FeedCrowd(Crowd):
     files: list[str] = field(default_factory=list)
     """Metadata files of tables that come and go, which may be registered."""
 
-    def noted(self, request: Request, commits: int, operation: str = "") -> Request:
-        """Notes what a request leaves in the feed."""
+    def expect(self, request: Request, commits: int, operation: str = "") -> Request:
+        """Returns the request, after it has stored what the request leaves in the feed."""
         self.commits[request.token] = commits
         if operation:
             self.operations[request.token] = operation
@@ -57,7 +56,7 @@ class FeedCrowd(Crowd):
 
     def set_up(self) -> list[Request]:
         """The creations of the tables that stay."""
-        return [self.noted(self.create(name), 1, "create-table") for name in STEADY]
+        return [self.expect(self.create(name), 1, "create-table") for name in STEADY]
 
     async def next_request(self) -> Request | None:
         way = self.rng.choices([*WAYS], weights=[*WAYS.values()])[0]
@@ -67,7 +66,7 @@ class FeedCrowd(Crowd):
             return self._of_namespace(way, self.rng.choice(SPACES))
         match way:
             case "commit":
-                return self.noted(self._commit(self.rng.choice(STEADY)), 1)
+                return self.expect(self._commit(self.rng.choice(STEADY)), 1)
             case "transaction" | "transaction that creates":
                 return self._transaction(creates=way != "transaction")
             case _:
@@ -76,16 +75,16 @@ class FeedCrowd(Crowd):
     async def _of_passing_table(self, way: str, name: str, other: str) -> Request | None:
         match way:
             case "create":
-                return self.noted(self.create(name), 1, "create-table")
+                return self.expect(self.create(name), 1, "create-table")
             case "drop":
                 await self._remember(name)
-                return self.noted(self.drop(name), 0, "drop-table")
+                return self.expect(self.drop(name), 0, "drop-table")
             case "rename":
-                return self.noted(self.rename(name, other), 0, "rename-table")
+                return self.expect(self.rename(name, other), 0, "rename-table")
             case "register":
                 return self._register(name)
             case _:
-                return self.noted(self._commit(name), 1)
+                return self.expect(self._commit(name), 1)
 
     def _commit(self, name: str) -> Request:
         return self.request("POST", f"{TABLES}/{name}", lambda token: set_property(LAST, token))
@@ -102,7 +101,7 @@ class FeedCrowd(Crowd):
                 changes.append({"identifier": made, **_creation(token)})
             return {"table-changes": changes}
 
-        return self.noted(self.request("POST", f"{CATALOG}/transactions/commit", body), len(names) + creates)
+        return self.expect(self.request("POST", f"{CATALOG}/transactions/commit", body), len(names) + creates)
 
     async def _remember(self, name: str) -> None:
         """Remembers the metadata file of a table that is about to be dropped, which may then be registered."""
@@ -120,44 +119,28 @@ class FeedCrowd(Crowd):
             return None
         made: JsonObject = {"name": name, "metadata-location": self.rng.choice(self.files)}
         path = f"{CATALOG}/namespaces/{NAMESPACE}/register"
-        return self.noted(self.request("POST", path, lambda token: made), 0, "register-table")
+        return self.expect(self.request("POST", path, lambda token: made), 0, "register-table")
 
     def _of_view(self, way: str) -> Request:
         name, other = self.rng.sample(VIEW_NAMES, 2)
         match way:
             case "make a view":
                 made = self.request("POST", VIEWS, lambda token: view_request(name, {LAST: token}))
-                return self.noted(made, 1, "create-view")
+                return self.expect(made, 1, "create-view")
             case "drop a view":
-                return self.noted(self.request("DELETE", f"{VIEWS}/{name}"), 0, "drop-view")
+                return self.expect(self.request("DELETE", f"{VIEWS}/{name}"), 0, "drop-view")
             case "rename a view":
                 renamed = self.request("POST", f"{CATALOG}/views/rename", lambda token: renaming(name, other))
-                return self.noted(renamed, 0, "rename-view")
+                return self.expect(renamed, 0, "rename-view")
             case _:
                 changed = self.request("POST", f"{VIEWS}/{name}", lambda token: set_property(LAST, token))
-                return self.noted(changed, 1)
+                return self.expect(changed, 1)
 
     def _of_namespace(self, way: str, name: str) -> Request:
         if way == "make a namespace":
             made = self.request("POST", f"{CATALOG}/namespaces", lambda token: {"namespace": [name]})
-            return self.noted(made, 0, "create-namespace")
-        return self.noted(self.request("DELETE", f"{CATALOG}/namespaces/{name}"), 0, "drop-namespace")
-
-    async def write_slowly(self, clients: int, pause_s: float, meanwhile: "asyncio.Task[None]") -> None:
-        """Lets clients send requests, each after a pause of `pause_s` on average, until that task is done, and returns
-        when every request has a definite answer."""
-        async with asyncio.TaskGroup() as waiting:
-
-            async def client() -> None:
-                while not meanwhile.done():
-                    request = await self.next_request()
-                    if request is not None:
-                        sending = waiting.create_task(self.sender.send(request))
-                        await asyncio.wait([sending], timeout=TIMEOUT_S)
-                    await asyncio.sleep(2 * pause_s * self.rng.random())
-
-            for _ in range(clients):
-                waiting.create_task(client())
+            return self.expect(made, 0, "create-namespace")
+        return self.expect(self.request("DELETE", f"{CATALOG}/namespaces/{name}"), 0, "drop-namespace")
 
 
 def _creation(token: str) -> JsonObject:

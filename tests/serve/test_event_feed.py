@@ -1,5 +1,5 @@
 """The event feed under kills: servers with their workers and sequencers, a worker of its own, a consumer, and a webhook
-that is ill now and then, beside clients that change everything. In the end the feed has each change once, the consumer
+that fails now and then, beside clients that change everything. In the end the feed has each change once, the consumer
 too, and the webhook each at least once (docs/design/events.md; `make test-feed`, `ARCO_FEED_SECONDS` is how long)."""
 
 import asyncio
@@ -140,7 +140,7 @@ class Run:
 
     async def all_is_delivered(self, receiver: EventReceiver, quiet_s: float) -> WholeFeed:
         """Lets workers and consumers go on until nothing is left, for so long at most, and returns the feed."""
-        receiver.is_well = True
+        receiver.is_reliable = True
         await self.command("reconcile")
         until = time.monotonic() + quiet_s
         while True:
@@ -223,7 +223,7 @@ async def story(folder: Path, seconds: float, seed: int, arco: Sequence[str] = A
                     group.create_task(run.kill_others("workers", [run.worker], 3.0)),
                     group.create_task(run.kill_others("consumers", run.consumers, 1.5)),
                 ]
-                await crowd.write_slowly(CLIENTS, PAUSE_S, ending)
+                await crowd.write(CLIENTS, ending, PAUSE_S)
                 run.is_quiet = True
                 await asyncio.gather(*killing)
             feed = await run.all_is_delivered(receiver, max(QUIET_S, seconds / 3))

@@ -200,8 +200,9 @@ class Crowd:
             case _:
                 return self.commit(contested)
 
-    async def write(self, writers: int, meanwhile: "asyncio.Task[None]") -> None:
-        """Lets writers write until that task is done, and returns when every request has a definite answer."""
+    async def write(self, writers: int, meanwhile: "asyncio.Task[None]", pause_s: float = 0.0) -> None:
+        """Lets writers write, each with a pause of `pause_s` on average after each request, until that task is done,
+        and returns when every request has a definite answer."""
         async with asyncio.TaskGroup() as waiting:
 
             async def writer() -> None:
@@ -210,6 +211,8 @@ class Crowd:
                     if request is not None:
                         sending = waiting.create_task(self.sender.send(request))
                         await asyncio.wait([sending], timeout=TIMEOUT_S)
+                    if pause_s:
+                        await asyncio.sleep(2 * pause_s * self.rng.random())
 
             for _ in range(writers):
                 waiting.create_task(writer())
