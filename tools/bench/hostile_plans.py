@@ -26,11 +26,10 @@ from typing import Any
 from arco_catalog.iceberg.json import JsonObject
 from tools.bench.hostile_tables import TABLES, HostileTable
 from tools.bench.loop_delay import DelayFile
-from tools.bench.plan import PAUSE_S, PLANS_AT_ONCE, health, memory
+from tools.bench.plan import MB, PLANS_AT_ONCE, memory, run_beside_health
 from tools.bench.planners import AT_ONCE, BUSY, BUSY_PAUSE_S, NAMESPACES, TABLE, send
 from tools.support.arco_server import WAREHOUSE, ArcoServer
 
-MB = 1 << 20
 REQUESTS = 40
 SECONDS = 30.0
 LIMIT_S = 60.0
@@ -75,14 +74,8 @@ def _crowd(uri: str, request: JsonObject, requests: int, seconds: float) -> tupl
     spawning = multiprocessing.get_context("spawn")
     found: SimpleQueue[Counter[int]] = spawning.SimpleQueue()
     clients = spawning.Process(target=_follow_many, args=(uri, request, requests, seconds, found))
-    waits = [health(uri)]
-    clients.start()
-    while clients.is_alive():
-        waits.append(health(uri))
-        time.sleep(PAUSE_S)
-    if clients.exitcode:
-        raise RuntimeError(f"the clients ended with {clients.exitcode}")
-    return found.get(), max(waits)
+    health_s = run_beside_health(uri, clients)
+    return found.get(), health_s
 
 
 def _follow_many(

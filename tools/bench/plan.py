@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from urllib.request import urlopen
@@ -181,7 +182,7 @@ def measure_crowd(place: Site, case: Case) -> Crowd:
     program = (sys.executable, "-m", "tools.bench.loop_delay", str(file))
     log = place.folder.with_name("server.log")
     with ArcoServer(f"file:{place.folder}", log, program=program) as server:
-        planner, waits = ServedPlans(server), []
+        planner = ServedPlans(server)
         follow(server.uri, {"type": "lt", "term": "part", "value": 0})  # loads what every plan needs
         idle = memory(planner.pid, "VmRSS")
         delays.reset()
@@ -189,14 +190,9 @@ def measure_crowd(place: Site, case: Case) -> Crowd:
         refused = spawning.Value("q", 0)
         clients = spawning.Process(target=_follow_many, args=(server.uri, case.filter, refused))
         began = time.perf_counter()
-        clients.start()
-        while clients.is_alive():
-            waits.append(health(server.uri))
-            time.sleep(PAUSE_S)
-        if clients.exitcode:
-            raise RuntimeError(f"the clients ended with {clients.exitcode}")
+        health_s = run_beside_health(server.uri, clients)
         wall_s = time.perf_counter() - began
-        return Crowd(wall_s, memory(planner.pid, "VmHWM") - idle, max(waits), delays.worst, refused.value)
+        return Crowd(wall_s, memory(planner.pid, "VmHWM") - idle, health_s, delays.worst, refused.value)
 
 
 def _follow_many(uri: str, filter_: JsonObject, refused: "Synchronized[int]") -> None:
@@ -205,7 +201,20 @@ def _follow_many(uri: str, filter_: JsonObject, refused: "Synchronized[int]") ->
         refused.value = sum(each.result().refused for each in plans)
 
 
-def health(uri: str) -> float:
+def run_beside_health(uri: str, clients: BaseProcess) -> float:
+    """Runs clients, which are a process of their own, and reads `/health` again and again until they end. Returns the
+    longest wait for it in seconds. Raises `RuntimeError` if the clients fail."""
+    longest = _health(uri)
+    clients.start()
+    while clients.is_alive():
+        longest = max(longest, _health(uri))
+        time.sleep(PAUSE_S)
+    if clients.exitcode:
+        raise RuntimeError(f"the clients ended with {clients.exitcode}")
+    return longest
+
+
+def _health(uri: str) -> float:
     """Returns how many seconds the server took to answer `/health`."""
     began = time.perf_counter()
     with urlopen(f"{uri}/health", timeout=60) as answer:
