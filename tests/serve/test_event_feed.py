@@ -123,11 +123,12 @@ class Run:
             await asyncio.gather(*(self.start(victim) for victim in victims))
 
     async def kill_others(self, name: str, processes: Sequence[Process], longest_s: float) -> None:
-        """Kills these processes now and then; each runs again soon."""
+        """Kills these processes now and then, half of the times soon after their start, since a worker ends by itself
+        when nothing is due; each runs again soon."""
         while not self.is_quiet:
             for process in processes:
                 process.keep_running()
-            await asyncio.sleep(self.rng.uniform(0.1, longest_s))
+            await asyncio.sleep(self.rng.uniform(0.1, longest_s) * self.rng.choice([0.3, 1.0]))
             for process in processes:
                 self.kills[name] += process.kill()
 
@@ -220,7 +221,7 @@ async def story(folder: Path, seconds: float, seed: int, arco: Sequence[str] = A
                 ending = group.create_task(asyncio.sleep(seconds))
                 killing = [
                     group.create_task(run.kill_servers()),
-                    group.create_task(run.kill_others("workers", [run.worker], 3.0)),
+                    group.create_task(run.kill_others("workers", [run.worker], 2.0)),
                     group.create_task(run.kill_others("consumers", run.consumers, 1.5)),
                 ]
                 await crowd.write(CLIENTS, ending, PAUSE_S)
