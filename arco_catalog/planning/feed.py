@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.feed import MAX_BYTES, MAX_RECORDS, FeedKind, FeedRecord, RegistryPosition
-from arco_catalog.state.feed_cursors import entities_of
+from arco_catalog.state.feed_cursors import dropped_by, entities_of
 from arco_catalog.state.fields import integer, optional_text
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile
@@ -17,7 +17,6 @@ from storage_backends.lazy_dataclass import dataclass
 
 MAX_ITEMS = 100
 """The number of items of a list in a receipt that its record has at most."""
-_DROPS = frozenset({"drop-table", "drop-view"})
 _UNNUMBERED = 0
 
 
@@ -133,10 +132,8 @@ def drops(operations: Sequence[FeedRecord]) -> dict[str, int]:
     last: dict[str, tuple[int, bool]] = {}
     for place, record in enumerate(operations):
         if record.entity is not None:
-            last[record.entity] = place, record.details.get("kind") in _DROPS
-        replaced = optional_text(record.details, "replaced")
-        if replaced is not None:
-            last[replaced] = place, True
+            last[record.entity] = place, False
+        last |= dict.fromkeys(dropped_by(record), (place, True))
     return {entity: place for entity, (place, is_drop) in last.items() if is_drop}
 
 

@@ -6,8 +6,8 @@ are left.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator
-from dataclasses import field
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import field, replace
 from functools import partial
 from typing import Self
 
@@ -31,6 +31,8 @@ CURSOR_BYTES = 200
 """The size of a cursor in a stored shard, to decide whether a thread makes its JSON."""
 CREATES = frozenset({"create-table", "create-view", "register-table", "register-view"})
 """Operations that make a new table or view."""
+DROPS = frozenset({"drop-table", "drop-view"})
+"""Operations that drop a table or view."""
 _LAYS_NAMES = "lay-names"
 """The kind of the operation by which a transaction places the names of its new tables."""
 
@@ -146,9 +148,9 @@ class FeedCursors:
         """Moves the cursors of tables and views by the records of a segment of the feed, except in shards that include
         them already. All shards then include the segment. `write` stores them."""
         for record in segment.records:
-            for entity in entities_of(record):
+            for entity, cursor in moved_by(record, self.get):
                 if self.shards[shard_of(entity)].next <= record.number:
-                    self.set(entity, after(record, entity, self.get(entity)))
+                    self.set(entity, cursor)
         for shard in self.shards:
             if shard.next < segment.next:
                 shard.up_to = SegmentPlace(segment.first, segment.next)
@@ -224,9 +226,30 @@ def entities_of(record: FeedRecord) -> Iterator[str]:
                 yield entity
 
 
-def after(record: FeedRecord, entity: str, known: FeedCursor | None) -> FeedCursor:
-    """Returns the cursor of a table or view after a record that moves it: at the file of the record; after an
-    operation, the cursor `known` if something has entered or the table exists for certain, else an empty one, which
+def dropped_by(record: FeedRecord) -> Iterator[str]:
+    """Yields the tables and views that a record of the feed drops or replaces: as a rule one or none."""
+    entity, replaced = record.entity, optional_text(record.details, "replaced")
+    if record.kind == "operation" and entity is not None and record.details.get("kind") in DROPS:
+        yield entity
+    if record.kind == "operation" and replaced is not None:
+        yield replaced
+
+
+def moved_by(record: FeedRecord, get: Callable[[str], FeedCursor | None]) -> Iterator[tuple[str, FeedCursor]]:
+    """Yields the tables and views of which a record of the feed moves the cursors, with the cursors after it, by the
+    ones before it, which `get` returns. The drop of a table proves that the transaction which made it has committed:
+    without that, the table had no name that could be dropped."""
+    for entity in entities_of(record):
+        yield entity, _after(record, get(entity))
+    for entity in dropped_by(record):
+        known = get(entity)
+        if known is not None and known.transaction is not None:
+            yield entity, replace(known, transaction=None)
+
+
+def _after(record: FeedRecord, known: FeedCursor | None) -> FeedCursor:
+    """Returns the cursor of a table or view after a record: at the file of the record; after an operation that creates
+    it, the cursor `known` if something has entered or the table exists for certain, else an empty one, which
     names the transaction if that may yet create the table."""
     if record.kind != "operation":
         return FeedCursor(record.file, is_restored=record.kind == "restored")

@@ -15,7 +15,7 @@ from arco_catalog.planning.feed import Chain, drops, gap_record, merge
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.feed import FeedRecord
-from arco_catalog.state.feed_cursors import FeedCursor, FeedCursors, after, entities_of
+from arco_catalog.state.feed_cursors import FeedCursor, FeedCursors, moved_by
 from arco_catalog.state.fields import optional_text
 from arco_catalog.state.listing import list_pages
 from arco_catalog.tasks.feed_stats import FeedStats
@@ -174,30 +174,27 @@ class Sequencer:
         return new
 
 
-def _created(cursors: FeedCursors, operations: Sequence[FeedRecord]) -> dict[str, FeedCursor]:
-    """Returns the cursors of the tables and views that these operations create: the present one where the feed has the
-    table or view already, else one with which all of its chain enters."""
-    created: dict[str, FeedCursor] = {}
-    for record in operations:
-        for entity in entities_of(record):
-            created[entity] = after(record, entity, created.get(entity) or cursors.get(entity))
-    return created
-
-
 async def _moved(
     session: Session, cursors: FeedCursors, operations: Sequence[FeedRecord]
 ) -> tuple[Mapping[str, FeedCursor], Collection[str]]:
-    """Lists all pointers. Returns the cursors of the tables and views of which commits may not have entered, and the
-    tables and views that these operations drop and whose pointers a collection has deleted before that."""
+    """Lists all pointers. Returns the cursors of the tables and views of which commits may not have entered, as they
+    are after these operations, and the tables and views that these operations drop and whose pointers a collection has
+    deleted before that."""
+    changed: dict[str, FeedCursor] = {}
+
+    def cursor_of(entity: str) -> FeedCursor | None:
+        return changed.get(entity) or cursors.get(entity)
+
+    for record in operations:
+        changed.update(moved_by(record, cursor_of))
     moved: dict[str, FeedCursor] = {}
-    created = _created(cursors, operations)
-    gone = {entity for entity in drops(operations) if (created.get(entity) or cursors.get(entity)) is not None}
+    gone = {entity for entity in drops(operations) if cursor_of(entity) is not None}
     prefix = session.state.paths.pointers
     async with aclosing(list_pages(session.state, prefix)) as pages:
         async for page in pages:
             for listed in page.entries:
                 entity = listed.key.removeprefix(prefix).removesuffix(".json")
-                cursor = created.get(entity) or cursors.get(entity)
+                cursor = cursor_of(entity)
                 gone.discard(entity)
                 if cursor is not None and cursor.version != listed.version:
                     moved[entity] = cursor

@@ -12,15 +12,17 @@ from arco_catalog.operations.feed import newest_token
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.state import registry
 from arco_catalog.state.feed_cursors import SHARDS, read_shard, shard_of
+from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.feed import commit_chain, registry_chain, sequencer
 from arco_catalog.upkeep.feed.sequencer import Sequencer
-from storage_backends import ANY, Found, StoreUnavailable
+from storage_backends import ANY, Found, StoreDenied, StoreUnavailable
 from tests.operations.test_transactions import creation
-from tests.support.scripted_store import Rule, put
+from tests.support.scripted_store import Rule, get, put
 from tests.upkeep.feed.conftest import FeedScenario
 from tools.support.catalog_fixture import NS
 from tools.support.request_bodies import schema, set_property, view_request
@@ -116,6 +118,35 @@ async def test_a_pointer_is_not_passed_over_while_its_transaction_is_undecided(
     await scenario.run()
 
     assert sorted(await scenario.shown(before)) == ([] if is_planted else ["commit t", "commit u"])
+
+
+@pytest.mark.parametrize("is_refused_first", [False, True])
+async def test_a_drop_proves_that_its_table_was_created_when_nothing_else_does_any_more(
+    scenario: FeedScenario, *, is_refused_first: bool
+) -> None:
+    """Collections have deleted the decision of the transaction that made a table, and what an undrop needs, before a
+    sequencer looks; or before it can read the pointer, when the drop has entered already."""
+    await scenario.fixture.table("u")
+    await scenario.run()
+    before = await newest_token(scenario.fixture.session().state)
+    changes = [(NS, "u", set_property("a", "1")), creation("made")]
+    await commit_transaction(scenario.fixture.session({"n": 1}), changes)
+    await scenario.change("made")
+    await drop_table(scenario.fixture.session(), NS, "made", purge=False)
+    scenario.clock.ms += 31 * DAY_MS
+    await collect(scenario.fixture.session(), delete=True)
+    assert len([key for key in scenario.store.keys("") if "/iceberg_pointers/" in key]) == 3
+    if is_refused_first:
+        scenario.store.rules = [Rule(get("/iceberg_pointers/"), fails=StoreDenied("refused"))]
+        await scenario.run()
+        assert "commit made" not in await scenario.shown(before)
+        scenario.store.rules = []
+
+    await scenario.run(Sequencer())
+
+    shown = await scenario.shown(before)
+    assert shown.count("commit made") == 2
+    assert (shown.index("drop-table") < shown.index("commit made")) == is_refused_first
 
 
 async def test_a_long_chain_enters_in_its_order_step_by_step(
