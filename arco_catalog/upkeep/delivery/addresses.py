@@ -15,7 +15,8 @@ IpAddress = IPv4Address | IPv6Address
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address, and each one embedded in it, is reached over the public internet."""
+    """Whether an IP address, and each IPv4 address embedded in it, is reached over the public internet, and may be that
+    of a webhook at all (`is_usable`)."""
     return is_usable(address) and all(each.is_global and not _is_in(each, _PRIVATE) for each in _all_of(address))
 
 
@@ -29,11 +30,13 @@ def is_usable(address: str) -> bool:
 
 
 def _is_in(address: IpAddress, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Whether an address is in one of these networks."""
     return any(address in network for network in networks)
 
 
 def _all_of(address: str) -> Iterator[IpAddress]:
-    """Yields an address, and the IPv4 addresses in an IPv6 address to which it may lead."""
+    """Yields an address without its zone, and the IPv4 addresses that are embedded in an IPv6 address, to which it may
+    lead."""
     parsed = ip_address(address.partition("%")[0])
     yield parsed
     if isinstance(parsed, IPv6Address):

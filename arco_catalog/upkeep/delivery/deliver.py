@@ -55,10 +55,11 @@ class SubscriptionConflict(Exception):
 async def deliver(
     open_session: Callable[[], Session], name: str, id_: str, sinks: Sinks, cursor: int | None = None
 ) -> DeliveryResult:
-    """Delivers everything that is in the feed to the subscription of this name and id, or up to an event that its
-    receiver does not accept; with a `cursor` only if the subscription still has it. `open_session` returns a session as
-    long as this worker may go on. Raises `SubscriptionConflict`, `StoreError`, `CommitStateUnknown`, `InternalError`,
-    and the errors of `open_session`."""
+    """Delivers everything that is in the feed to the subscription of this name and id, up to an event that its receiver
+    does not accept, or for `RUN_MS`, and stores the cursor; with a `cursor` only if the subscription still has it.
+    Before the time of the next attempt nothing is sent. A receiver, filter or feed that can't be used is stored as a
+    failure. `open_session` returns a session as long as this worker may go on. Raises `SubscriptionConflict`,
+    `StoreError`, `CommitStateUnknown`, `InternalError`, and the errors of `open_session`."""
     delivery = _Delivery(open_session, await _read(open_session().state, name, id_))
     if cursor is not None and delivery.subscription.cursor != cursor:
         raise SubscriptionConflict("the next events are those of another task", delivery.subscription)
@@ -84,7 +85,8 @@ async def deliver(
 
 
 async def _read(state: State, name: str, id_: str) -> VersionedSubscription:
-    """Returns a subscription with its version. Raises `SubscriptionConflict` if it is gone."""
+    """Returns the subscription of this name with its version. Raises `SubscriptionConflict` if it is gone, also if one
+    with another id has the name now."""
     found = await read_subscription(state, name)
     if found is None or found.subscription.id != id_:
         raise SubscriptionConflict("the subscription was removed", None)
@@ -106,12 +108,14 @@ class _Delivery:
         """The key of a dead letter that was stored since the cursor was."""
 
     def result(self, again_ms: int | None, *, failed: bool = False) -> DeliveryResult:
-        """Returns the counts until now."""
+        """Returns the result of the delivery: the counts until now, the time from which to go on, and whether the
+        receiver has failed."""
         return DeliveryResult(self._accepted, self._set_aside, again_ms, failed)
 
     async def send(self, page: FeedPage, event_filter: EventFilter, sink: Sink) -> DeliveryResult | None:
-        """Sends the events of a page that are selected and were not delivered before, and stores the cursor. Returns
-        the result if an event was not accepted or the time is over, None after the whole page."""
+        """Sends the events of a page of the feed that are selected and were not delivered before, and stores the
+        cursor, also now and then between them. Returns the result if an event was neither accepted nor set aside, or if
+        the time is over; None after the whole page."""
         for record, token in zip(page.records, page.tokens, strict=True):
             if record.number <= self.subscription.cursor:
                 continue
@@ -133,7 +137,8 @@ class _Delivery:
         return None
 
     async def _send_one(self, record: FeedRecord, event: JsonObject, sink: Sink) -> DeliveryResult | None:
-        """Sends an event. Returns the result if it was not accepted, and is not set aside either."""
+        """Sends an event and counts it if it was accepted. Otherwise sets it aside if it has failed often enough, or
+        else stores the failure and returns the result. Returns None if the delivery can go on."""
         made = cloud_event(event, record.number, self._open_session().settings.warehouse)
         self._unsaved += 1
         try:
@@ -144,8 +149,8 @@ class _Delivery:
         return None
 
     async def _not_accepted(self, record: FeedRecord, event: JsonObject, error: DeliveryError) -> DeliveryResult | None:
-        """Sets an event aside that its receiver has not accepted often enough, and returns None when that is durable;
-        or else stores when to try again, and returns the result."""
+        """Stores an event that its receiver has not accepted as a dead letter, if it has failed as often as the kind of
+        error permits, and returns None; or else stores when to try again, and returns the result."""
         tries = self.subscription.tries + 1
         if error.max_tries is None or tries < error.max_tries:
             return await self.failed(error)
@@ -158,7 +163,9 @@ class _Delivery:
         return None
 
     async def failed(self, error: DeliveryError) -> DeliveryResult:
-        """Stores that the next event was not delivered, and when it is tried again. Returns the result."""
+        """Stores that the next event was not delivered, why, and when it is tried again: after a pause that doubles
+        with each failure, up to an hour. The try counts against the event only if the error has `max_tries`. Returns
+        the result."""
         before = self.subscription
         pause_ms = FIRST_PAUSE_MS << min(before.failures, 20)
         next_ms = self._open_session().now_ms() + min(pause_ms, LAST_PAUSE_MS)
@@ -168,8 +175,9 @@ class _Delivery:
         return self.result(next_ms, failed=True)
 
     async def _save(self) -> None:
-        """Stores the subscription if it is still the one that was read. Raises `SubscriptionConflict` if it is not,
-        `StoreError`, and `CommitStateUnknown`."""
+        """Stores the subscription if the stored one is still that which was read or written last, and notes the new
+        version. Raises `SubscriptionConflict` if it is not, and then deletes the newest dead letter if the subscription
+        was removed; raises `StoreError`, and `CommitStateUnknown`."""
         session, subscription = self._open_session(), self.subscription
         state, key = session.state, session.state.paths.subscription(subscription.name)
         outcome = await state.swap(key, subscription.body, self._version)

@@ -37,8 +37,10 @@ class DeliveryExecutor:
         return self._sinks is not None
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Delivers the events in the feed to one subscription. Raises `NotYet` if the receiver or the store fails, and
-        in a copy of a catalog, because the original sends them; raises `LeaseLost` and `InternalError`."""
+        """Delivers the events in the feed to the subscription of the task, and counts them. If the subscription is
+        gone, or has moved on to another task, this task ends without more. Raises `NotYet` if the receiver or the store
+        fails, if the run's time is over, and in a copy of a catalog, because the original sends the events; raises
+        `LeaseLost` and `InternalError`."""
         if self._sinks is None:
             raise NotImplementedError
         head = await execution.session().state.head()
@@ -67,7 +69,7 @@ class DeliveryExecutor:
         return TaskResult(f"Delivered {done.accepted:,} events", counts)
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Does nothing: the subscription keeps its place."""
+        """Does nothing for an abandoned delivery: the subscription keeps its place in the feed."""
 
 
 class Deliveries:
@@ -80,8 +82,9 @@ class Deliveries:
         """When this process has made or seen the task of a subscription, by the subscription's id and cursor."""
 
     async def submit_due(self, session: Session) -> int:
-        """Makes a task for each subscription that has something to deliver, unless it exists. Logs the subscriptions
-        for which that fails because of a corrupt record, and returns the number of them. Raises `StoreError`."""
+        """Makes a task for each subscription that has something to deliver, unless it exists, or this process has known
+        it for less than ten minutes. Logs the subscriptions for which that fails because of a corrupt record, and
+        returns the number of them. Raises `StoreError`."""
         now_ms, failed = session.now_ms(), 0
         self._made = {made: at_ms for made, at_ms in self._made.items() if now_ms < at_ms + LOOK_AGAIN_MS}
         for name in await list_subscriptions(session.state):
@@ -93,7 +96,8 @@ class Deliveries:
         return failed
 
     async def _submit(self, session: Session, name: str) -> None:
-        """Makes the task of one subscription, if it has something to deliver and no task."""
+        """Makes the task of one subscription, if it has something to deliver and no task, and remembers that. Does
+        nothing for a subscription that is gone, or if this process remembers the task for the present cursor."""
         found = await read_subscription(session.state, name)
         if found is None:
             return
@@ -107,7 +111,8 @@ class Deliveries:
 
 async def submit_delivery(session: Session, subscription: Subscription) -> str:
     """Stores the task that delivers the events after the cursor of a subscription, unless it exists and has not ended,
-    and returns the id. Raises `StoreError`, and `InternalError`."""
+    and returns the id of that task. The id follows from the subscription and the cursor, and from the number of such
+    tasks that have ended. Raises `StoreError`, and `InternalError`."""
     parts = [session.state.paths.root, subscription.id, str(subscription.cursor)]
     while True:
         task = task_id(EVENT_DELIVERY, *parts)
@@ -125,8 +130,8 @@ async def submit_delivery(session: Session, subscription: Subscription) -> str:
 
 
 async def has_news(session: Session, subscription: Subscription) -> bool:
-    """Whether the feed has records after the cursor of a subscription, or can't be read on from there, which a
-    delivery then records. Raises `StoreError`, and `InternalError`."""
+    """Whether the feed has records after the cursor of a subscription, or can't be read on from there, which a delivery
+    then records. False if there is no feed. Raises `StoreError`, and `InternalError`."""
     try:
         page = await read_feed(session.state, subscription.token, PAGE)
     except NoSuchFeed:

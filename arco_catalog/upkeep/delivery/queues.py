@@ -18,7 +18,8 @@ class Queue:
         self._max_bytes = max_bytes
 
     async def send(self, message: Message) -> None:
-        """Sends a message once. Raises `DeliveryError`."""
+        """Sends a message once. Raises `EventRefused` if it is too large or the queue does not accept the content, and
+        `ReceiverUnreachable` for an outage or a lack of rights."""
         if len(message.body) > self._max_bytes:
             raise EventRefused(f"the event has {len(message.body):,} bytes, more than the queue takes")
         try:
@@ -30,8 +31,9 @@ class Queue:
 
 
 def queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Queue | None:
-    """Returns the queue or topic of this name; None if the name has not the form of one. Only the modules of its cloud
-    are imported."""
+    """Returns the queue or topic of a cloud that has this name, with the credentials of the environment; None if the
+    name has not the form of one. Imports only the modules of that cloud. Raises `ValueError` or `StoreError` for
+    credentials that can't be used."""
     if name.startswith("arn:"):
         from storage_backends.s3 import notification as aws
 

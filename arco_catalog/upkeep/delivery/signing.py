@@ -18,7 +18,8 @@ def new_secret(entropy: Callable[[int], bytes]) -> str:
 
 
 def key_of(secret: str) -> bytes:
-    """Returns the key in a secret. Raises `ValueError` for a text that is no secret of the scheme."""
+    """Returns the bytes of the key in the secret of a webhook. Raises `ValueError` for a text without the prefix, that
+    is no base64, or with a key that is too short or too long."""
     try:
         key = b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error as error:

@@ -44,7 +44,8 @@ class Message:
 
     @classmethod
     def of(cls, event: JsonObject) -> "Message":
-        """Returns the message of a CloudEvent."""
+        """Returns the message of a CloudEvent; its entity is the event's partition key. Raises `InternalError` for one
+        without an id."""
         entity = event.get("partitionkey")
         return cls(text(event, "id"), entity if isinstance(entity, str) else None, encode(event))
 
@@ -58,8 +59,9 @@ class Sink(Protocol):
 
 
 def check_accepted(receiver: str, status: int) -> None:
-    """Returns if a receiver has accepted a message, by the status of its response. Raises `DeliveryError`, which has
-    nothing else of the response. `receiver` names the receiver."""
+    """Checks by the status of its response that a receiver has accepted a message: any 2xx. Raises the error of an
+    event for `REFUSALS`, `ReceiverUnreachable` for `DENIALS` and redirects, and else a plain `DeliveryError`. The error
+    has only the status, and the name `receiver`."""
     if 200 <= status < 300:
         return
     reason = f"{receiver} answered with status {status}"

@@ -14,13 +14,15 @@ credentials."""
 
 
 def sinks_from_env(environment: Mapping[str, str], runtime: Runtime) -> Sinks | None:
-    """Returns the function that makes receivers, by the environment variables; None where they do not turn the event
-    feed on. Raises `ValueError` for wrong variables."""
+    """Returns the function that makes the receivers of subscriptions, with the credentials in the environment
+    variables; None where these do not turn the event feed on. Raises `ValueError` for wrong variables."""
     return sinks_from(environment, runtime.now_ms) if EVENTS.read(environment) else None
 
 
 def sinks_from(environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sinks:
-    """Returns the function that makes receivers, with the credentials of this environment for queues of clouds."""
+    """Returns the function that makes the receiver of a subscription: a queue or topic with the credentials of this
+    environment, or else a webhook. It raises `ValueError` for a subscription that names none of these or has no secret
+    for a webhook, and `StoreError` for wrong credentials."""
 
     def make(subscription: Subscription) -> Sink:
         # Imported here: most processes deliver nothing.

@@ -55,7 +55,8 @@ async def subscribe(
 
 
 async def require_subscription(session: Session, name: str) -> Subscription:
-    """Returns a subscription. Raises `NoSuchSubscription`, `StoreError`, and `InternalError` for a corrupt one."""
+    """Returns the subscription of this name. Raises `NoSuchSubscription`, also for a text that can't be a name,
+    `StoreError`, and `InternalError` for a corrupt one."""
     found = None if NAME.fullmatch(name) is None else await read_subscription(session.state, name)
     if found is None:
         raise NoSuchSubscription(f"There is no subscription {name!r}: list them with `arco events subscriptions`")
@@ -86,7 +87,7 @@ async def resend(
     session: Session, subscription: Subscription, sink: Sink
 ) -> AsyncGenerator[tuple[DeadLetter, DeliveryError | None], None]:
     """Sends the dead letters of a subscription again, in their order, and removes those that were accepted. Yields
-    each, with the error if it was not accepted. Raises `StoreError`."""
+    each, with the error if it was not accepted, and goes on with the next one. Raises `StoreError`."""
     async with aclosing(dead_letters(session.state, subscription.id)) as letters:
         async for key, letter in letters:
             try:
@@ -99,7 +100,7 @@ async def resend(
 
 
 def described(subscription: Subscription) -> JsonObject:
-    """Returns a subscription for people and programs, without its secret."""
+    """Returns a subscription as JSON for people and programs, without its secret, id and token."""
     return {
         "name": subscription.name,
         "to": subscription.sink,

@@ -35,7 +35,9 @@ class Webhook:
         self._url, self._secret, self._now_ms, self._allows_private = url, secret, now_ms, allows_private
 
     async def send(self, message: Message) -> None:
-        """Sends a message by one POST, with a fresh signature. Raises `DeliveryError`."""
+        """Sends a message to the webhook by one POST, with a fresh signature; returns if the status of the response is
+        2xx, and raises `DeliveryError` for others; as `ReceiverUnreachable` if the request was never sent, the address
+        is not permitted, or the receiver denies access."""
         headers = {
             "content-type": CONTENT_TYPE,
             **signed_headers(self._secret, message.id, self._now_ms() // 1000, message.body),
@@ -59,8 +61,9 @@ class Webhook:
 
 
 def _status_of(error: StoreError) -> int:
-    """Returns the status of a response that was too large, since nothing else of it counts. Raises the `DeliveryError`
-    for a request without a response: one that was never sent is not the event's fault."""
+    """Returns the status of a response that was too large, since nothing else of it counts. For a request without a
+    response raises `ReceiverUnreachable` if it was never sent, which is not the event's fault, else a plain
+    `DeliveryError`."""
     cause = error.__cause__
     if isinstance(cause, AnswerTooLarge) and cause.status:
         return cause.status

@@ -24,9 +24,10 @@ class LostSegment(Exception):
 async def append(
     session: Session, feed: FeedEnd, records: Sequence[FeedRecord], stats: FeedStats, *, begins: bool = False
 ) -> None:
-    """Appends records to the feed, in as many segments as they need. `begins` is whether the feed has begun with the
-    last one of them; a gap in the registry's history means that it must begin again. Raises `StoreError`, and
-    `LostSegment` if another sequencer appends, too, and `FeedSetBack`."""
+    """Appends records to the feed, in as many segments as they need, none without records, and counts them in `stats`.
+    `begins` is whether the feed has begun with the last one of them; a gap in the registry's history means that it must
+    begin again. Raises `StoreError`, and `LostSegment` if another sequencer creates one of the segments first: the ones
+    before it remain; and `FeedSetBack`."""
     left = [*records]
     if left:
         await feed.check_stored(session)
@@ -45,7 +46,8 @@ async def append(
 
 
 async def _create(session: Session, feed: FeedEnd, records: Sequence[FeedRecord], begun: bool) -> None:
-    """Creates the next segment, which gives its numbers out."""
+    """Creates the next segment with these records, which so have their numbers for good, and adds it to `feed`. Raises
+    `LostSegment` if another sequencer has made it, and `StoreError`."""
     last = feed.last
     segment = FeedSegment(
         id=session.runtime.ulid(),

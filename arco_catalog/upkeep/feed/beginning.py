@@ -38,9 +38,10 @@ class PresentFile:
 
 
 async def begin(session: Session, feed: FeedEnd, head: RegistryState, stats: FeedStats) -> bool:
-    """Enters the present file of each table and view of HEAD that has no cursor, with which the feed has begun; after a
-    gap if its cursor was lost with segments that are deleted. Returns whether the next step can't enter more, because a
-    transaction is undecided. Raises `StoreError`, `InternalError`, and `LostSegment`."""
+    """Enters the present file of each table and view of HEAD that has no cursor, with which the feed has begun; each
+    after a gap if cursors were lost with segments that are deleted. Returns whether the next step can't enter more,
+    because a transaction is undecided: then the feed has not begun yet. Raises `StoreError`, `InternalError`,
+    `LostSegment`, and `FeedSetBack`."""
     position = position_of(head) if feed.last is None else feed.last.registry
     is_lost = feed.last is not None and not feed.is_complete
     unknown, is_decided = await existing_entities(session, head, feed.cursors)
@@ -69,7 +70,8 @@ async def _append(
     is_lost: bool,
     begins: bool = False,
 ) -> None:
-    """Appends the `first` records and the present files of entities, and notes the versions of their pointers."""
+    """Appends the records of `first` and the present files of entities to the feed, each after a gap if `is_lost`; then
+    notes the versions of their pointers in the cursors. The feed has begun with the last record if `begins`."""
     records = [*first]
     for entity, found in present.items():
         if is_lost:
@@ -83,8 +85,9 @@ async def _append(
 
 
 async def existing_entities(session: Session, head: RegistryState, cursors: FeedCursors) -> tuple[Sequence[str], bool]:
-    """Returns the tables and views, live or dropped, that HEAD has and the feed does not, and whether these are all: no
-    transaction that creates some is undecided. Aborts those without a valid lease."""
+    """Returns the tables and views with a pointer, live or dropped, that HEAD has and of which the feed has no cursor,
+    and whether these are all: no transaction that creates some is undecided. Leaves out those of transactions that did
+    not commit, and first aborts pending ones without a valid lease."""
     found: list[str] = []
     outcomes: dict[str, bool | None] = {}
     for kind in ("relation\n", "tombstone\n"):
@@ -101,7 +104,8 @@ async def existing_entities(session: Session, head: RegistryState, cursors: Feed
 
 
 async def present_file(session: Session, entity: str) -> PresentFile | None:
-    """Returns the metadata file that is current; None for an entity without a pointer."""
+    """Returns the current metadata file of a table or view, where the intent of a committed transaction counts; None
+    for an entity without a pointer. The pointer's version is left empty if it has an intent. Nothing is written."""
     pointer = await session.state.pointer(entity)
     if pointer is None:
         return None

@@ -46,10 +46,11 @@ class NewCommits:
 async def new_commits(
     session: Session, entity: str, cursor: FeedCursor, tail: int, pause_ms: int = 0
 ) -> NewCommits | None:
-    """Returns the commits of an entity after its cursor, the oldest ones if there are many; None if it has no pointer,
-    or if the transaction that may create it has not committed (yet). `tail` is the number of the first record of the
-    last segment. A search that is long pauses when `pause_ms` are left until the session's deadline.
-    Raises `StoreError`, and `InternalError` for a corrupt pointer, decision or segment."""
+    """Returns the commits of an entity after its cursor, the oldest ones if there are many; without records if the
+    search pauses, or the transaction that was to create the entity has not. None if it has no pointer, or that
+    transaction is pending. `tail` is the number of the first record of the last segment. A long search pauses when
+    `pause_ms` are left until the session's deadline. Raises `StoreError`, and `InternalError` for a corrupt pointer,
+    decision or segment."""
     pointer = await session.state.pointer(entity)
     if pointer is None:
         return None
@@ -71,8 +72,10 @@ async def next_commits(
     first: Sequence[FeedRecord] = (),
     found: dict[str, JsonObject] | None = None,
 ) -> NewCommits:
-    """Returns the records of `first`, and those of the next files of an entity's chain, which are given oldest first.
-    `found` has receipts that were read before, by the files. Raises `StoreError`."""
+    """Returns the records of `first`, and those of the next `MAX_RECORDS` files of an entity's chain, which are given
+    oldest first; the others are the rest. `found` has receipts that were read before, by the files; others are read,
+    and a file without one gets a record all the same. `version` is the pointer's version for the result, which has it
+    only if there is no rest. Raises `StoreError`."""
     known, records = found or {}, [*first]
     for file in files[:MAX_RECORDS]:
         session.check_deadline()
@@ -83,8 +86,8 @@ async def next_commits(
 
 
 async def _read_receipt(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
-    """Returns the committed receipt for a metadata file of an entity, if need be made of the pending one, with the
-    current names of fields; None if there is none that can be read. Raises `StoreError`."""
+    """Returns the committed receipt for a metadata file of an entity, or one that is made of the pending receipt, with
+    the current names of fields; nothing is written. None if neither exists or can be read. Raises `StoreError`."""
     paths, key = session.state.paths, commit_key(entity, file.location)
     for stage in (receipt.COMMITTED, receipt.PENDING, receipt.COMMITTED):  # a collection deletes pending ones last
         path = paths.receipt(stage, key, file.ms)
@@ -105,8 +108,9 @@ def _committed_receipt(body: bytes, path: str, stage: receipt.Stage) -> JsonObje
 
 
 async def decision_after_lease(session: Session, transaction: str) -> Decision | None:
-    """Reads the decision of a transaction as `read_decision` does, and aborts it before if its lease is over: its
-    coordinator may have crashed."""
+    """Reads the decision of a transaction as `read_decision` does; None if there is none. Before that, aborts a pending
+    transaction without a valid lease, since the coordinator may have crashed; the result is the decision as it is
+    then."""
     decision = await read_decision(session.state, transaction)
     if decision is not None and decision.expired:
         await decide(session.state, session.runtime, decision, "aborted")
@@ -117,9 +121,9 @@ async def decision_after_lease(session: Session, transaction: str) -> Decision |
 def _continued(
     entity: str, files: Sequence[MetadataFile], entered: Collection[str], *, is_gap: bool
 ) -> tuple[list[FeedRecord], Sequence[MetadataFile]]:
-    """Returns the first records and the following files of an entity that was restored: its chain, `files`, begins
-    again after the newest file in it that has `entered` at any time. If none has, it goes on, after a gap if
-    `is_gap`."""
+    """Returns the first records of an entity that was restored, and the files that follow them. The chain `files`,
+    oldest first, begins again after the newest file in it that has `entered` at any time, with a record of that. If
+    none has, all of the chain follows, after a record of a gap if `is_gap`."""
     place = max((number for number, file in enumerate(files, 1) if file.location in entered), default=0)
     if not place:
         return [gap_record(entity, files[0].ms if files else 0)] if is_gap else [], files
@@ -127,14 +131,15 @@ def _continued(
 
 
 async def _is_created(session: Session, entity: str, transaction: str) -> bool | None:
-    """Whether a transaction has created its table; None while it is undecided. The decision of one that did may be
-    deleted, when the registry has had the table's name for days."""
+    """Whether a transaction has created its table; None while it is undecided. Aborts it if it has no valid lease. The
+    decision of one that did may be deleted, when the registry has had the table's name for days: without a decision, it
+    counts as created if the registry names it."""
     decision = await decision_after_lease(session, transaction)
     return await is_named(session, entity) if decision is None else committed(decision)
 
 
 async def _is_pending(session: Session, transaction: str) -> bool:
-    """Whether a transaction is not decided yet."""
+    """Whether a transaction is not decided yet. Aborts one without a valid lease first."""
     decision = await decision_after_lease(session, transaction)
     return decision is not None and decision.status == "pending"
 
@@ -154,7 +159,9 @@ class Search:
         self._entered = EnteredFiles(pointer.entity, tail)
 
     async def commits(self, session: Session, pause_ms: int) -> NewCommits:
-        """Goes on with the search, by one turn at least. Returns and raises as `new_commits` does."""
+        """Goes on with the search, by one turn at least. Returns the commits that enter next, or a result without
+        records that has this search, if it pauses since less than `pause_ms` are left until the session's deadline.
+        Raises as `new_commits` does."""
         while True:
             await self._walk.go(session, TURN)
             if not self._has_ended and (self._is_restored or self._walk.needs_segments):
@@ -177,7 +184,8 @@ class Search:
 
     @property
     def _has_ended(self) -> bool:
-        """Whether it is known after which file of the chain the commits have not entered."""
+        """Whether the search has found the file of the chain after which the commits have not entered, or there is
+        nothing more to read."""
         walk, entered = self._walk, self._entered
         if not entered.by_commits.isdisjoint(walk.trail):
             return True
@@ -207,11 +215,13 @@ class _Walk:
 
     @property
     def needs_segments(self) -> bool:
-        """Whether segments may give the end sooner."""
+        """Whether the segments of the feed may give the end of the search sooner: the walk is over, or already long on
+        the way to a file."""
         return self.is_over or (self._until is not None and len(self.trail) >= WALK_ALONE)
 
     async def go(self, session: Session, files: int) -> None:
-        """Goes back by so many files, or to the end. Raises `StoreError`."""
+        """Goes back along the chain by so many files, or to the end, and adds them to `trail`; at the end sets
+        `is_over`. Raises `StoreError`."""
         for _ in range(files):
             file = self._next
             if file is None or file.location in (self._until, self._pointer.registered_from):
@@ -225,7 +235,9 @@ class _Walk:
                 self.trail.popitem(last=False)
 
     async def _before(self, session: Session, file: MetadataFile) -> MetadataFile | None:
-        """Returns the file that a commit replaced; None at the end of the chain."""
+        """Returns the file that the commit of `file` replaced, by its receipt, which is kept in `found`, or without a
+        receipt by `_logged_before`; None at the end of the chain. Sets `has_arrived` if that is the creation, and the
+        walk was to lead there."""
         body = await _read_receipt(session, self._pointer.entity, file)
         if body is None:
             return await self._logged_before(session, file)
@@ -238,7 +250,9 @@ class _Walk:
         return base
 
     async def _logged_before(self, session: Session, file: MetadataFile) -> MetadataFile | None:
-        """Returns the file before one without a receipt, by the pointer or by the metadata log of a later file."""
+        """Returns the file before one without a receipt: for the current file by the pointer's base, else by its
+        metadata log, or that of a later file. None if they have none; then the walk has arrived if it was to lead to
+        the creation, and the file's name is that of a first one."""
         if file == self._pointer.metadata and self._pointer.base is not None:
             return self._pointer.base
         for later in dict.fromkeys((file, self._newer, self._pointer.metadata)):

@@ -34,7 +34,8 @@ class FeedEnd:
     """Whether the cursors follow from all segments: no shard was lost after its segments were deleted."""
 
     def add(self, segment: FeedSegment) -> None:
-        """Takes in the next segment."""
+        """Takes in the next segment of the feed: moves the cursors, makes it the last one, and forgets the searches of
+        entities that have a record in it."""
         self.cursors.add(segment)
         self.last = segment
         if self.searches:
@@ -50,19 +51,20 @@ class FeedEnd:
         return entity in self.rest or entity in self.searches
 
     def forget_searches(self, entered: Collection[str]) -> None:
-        """Forgets the searches of entities of which something has entered."""
+        """Forgets the paused searches of these entities, of which something has entered the feed since."""
         for entity in entered:
             self.searches.pop(entity, None)
 
     def forget_others(self, moved: Collection[str]) -> None:
-        """Forgets what was to enter of all but these entities: the pointers of the others are gone, or did not move."""
+        """Forgets the files that were to enter next, and the paused searches, of all but the entities in `moved`: the
+        pointers of the others are gone, or did not move."""
         kept = {*moved}
         self.rest = {entity: files for entity, files in self.rest.items() if entity in kept}
         self.searches = {entity: search for entity, search in self.searches.items() if entity in kept}
 
     async def write_cursors(self, session: Session) -> None:
-        """Stores the cursors, unless a lost shard is not complete yet: the next process must find it lost, too. Raises
-        `FeedSetBack`, and as `FeedCursors.write` does."""
+        """Stores the shards of the cursors of which the stored ones are behind. Does nothing while a lost shard is not
+        complete yet: the next process must find it lost, too. Raises `FeedSetBack`, and as `FeedCursors.write` does."""
         if self.is_complete and self.cursors.are_behind:
             await self.check_stored(session)
             await self.cursors.write(session.state)
@@ -84,18 +86,21 @@ class FeedEnd:
 
     @property
     def next(self) -> int:
-        """The number of the next record."""
+        """The number of the next record that enters the feed; the first number if the feed has no segment."""
         return FIRST_NUMBER if self.last is None else self.last.next
 
     @property
     def tail(self) -> int:
-        """The number of the first record of the last segment."""
+        """The number of the first record of the last segment; the first number that a feed has if there is no
+        segment."""
         return FIRST_NUMBER if self.last is None else self.last.first
 
 
 async def read_end(session: Session) -> FeedEnd:
-    """Reads the cursors, and the last segment that all of them include. Raises `InternalError` if the feed is corrupt,
-    and `StoreError`."""
+    """Reads the cursors of the event feed, and the last segment that all of them include; later segments are not read.
+    Shards that were lost after their segments were deleted are marked, and the result is then not complete. For a feed
+    that does not exist the result has no segment. Raises `InternalError` if that segment is missing or the feed is
+    corrupt, and `StoreError`."""
     state = session.state
     floor = await read_feed_floor(state)
     cursors = FeedCursors([*await gather(*(read_shard(state, number) for number in range(SHARDS)))])

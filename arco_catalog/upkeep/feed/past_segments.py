@@ -11,8 +11,9 @@ MAX_SEGMENTS = 500_000
 
 
 async def records_back(session: Session, tail: int) -> AsyncGenerator[FeedRecord, None]:
-    """Yields the records of the segments up to the one that begins with the number `tail`, the last first.
-    Raises `InternalError` for a corrupt segment, and `StoreError`, also past the session's deadline."""
+    """Yields the records of the event feed, the newest first: from the segment that begins with the number `tail` back
+    to the oldest one that is stored, or through `MAX_SEGMENTS` of them. Raises `InternalError` for a corrupt segment,
+    and `StoreError`, also past the session's deadline."""
     first: int | None = tail
     for _ in range(MAX_SEGMENTS):
         segment = None if first is None else await read_segment(session.state, first)
@@ -25,8 +26,9 @@ async def records_back(session: Session, tail: int) -> AsyncGenerator[FeedRecord
 
 
 class EnteredFiles:
-    """The locations of the metadata files of an entity that have entered, from the segment that begins with the number
-    `tail` backwards: `by_commits`, and `otherwise`. `is_over` is whether these are all."""
+    """The locations of the metadata files of an entity that have entered the event feed, by the segments that were
+    read: from the one that begins with the number `tail` backwards. `by_commits` has those that entered as commits,
+    `otherwise` those of other records. `is_over` is whether all segments were read."""
 
     def __init__(self, entity: str, tail: int) -> None:
         self._entity = entity
@@ -36,7 +38,8 @@ class EnteredFiles:
         self.is_over = False
 
     async def go(self, session: Session, segments: int) -> None:
-        """Reads so many segments, or up to the oldest one. Raises as `records_back` does."""
+        """Reads the given number of segments backwards, or up to the oldest one, and adds the files in them; sets
+        `is_over` if there is no other one. Raises as `records_back` does."""
         for _ in range(segments):
             session.check_deadline()
             segment = None if self._next is None else await read_segment(session.state, self._next)

@@ -42,9 +42,10 @@ def position_of(head: RegistryState) -> RegistryPosition:
 
 
 async def new_operations(session: Session, head: RegistryState, position: RegistryPosition, tail: int) -> NewOperations:
-    """Returns the operations after a position of the feed up to HEAD, the oldest ones if there are many. `tail` is the
-    number of the first record of the last segment. Where HEAD's chain does not lead to the position, the first record
-    is about that. Raises `StoreError`, and `InternalError` for a corrupt segment or floor."""
+    """Returns the operations after a position of the feed up to HEAD, in order; if there are many, those of the oldest
+    commits. A commit that is lost has a record of a gap. `tail` is the number of the first record of the last segment.
+    Where HEAD's chain does not lead to the position, or the position is restored, the first record is about that.
+    Raises `StoreError`, and `InternalError` for a corrupt segment or floor."""
     if position.is_at(position_of(head)):
         return NewOperations([], True)
     chain = await _read_chain(session, head, position.sequence)
@@ -70,8 +71,9 @@ async def new_operations(session: Session, head: RegistryState, position: Regist
 async def _start_again(
     session: Session, head: RegistryState, tail: int
 ) -> tuple[Literal["restored", "gap"], RegistryPosition, "_Chain"]:
-    """Returns the newest position of HEAD's chain that the feed has, and that chain; without one, the position
-    before the oldest commit of the chain. The kind is that of the record about it."""
+    """Returns the newest position of HEAD's chain that has entered the feed, and that chain, for a history that was
+    restored; if none has, the position before the first known commit of the chain. The kind is that of the record about
+    it: `restored`, or else `gap`."""
     chain = await _read_chain(session, head, 0)
     found = NOWHERE
     async with aclosing(records_back(session, tail)) as records:
@@ -90,7 +92,9 @@ async def _start_again(
 def _records(
     record: CommitRecord | None, name: str | None, sequence: int, position: RegistryPosition
 ) -> Sequence[FeedRecord]:
-    """Returns the operations of a commit that have not entered; of one that is lost, the record of the gap."""
+    """Returns the records of the operations of a commit that have not entered the feed, which are those after
+    `position`. For a commit that is lost, that is the record of the gap; none if the position is already in that
+    commit."""
     if record is None or name is None:
         if sequence == position.sequence and position.is_whole:
             return []
@@ -112,7 +116,7 @@ class _Chain:
     ids: Mapping[int, str | None]
 
     def leads_to(self, position: RegistryPosition) -> bool:
-        """Whether a position is in the chain."""
+        """Whether a position of the feed is in the chain: the commit of that sequence number is the same."""
         return position.sequence in self.ids and self.ids[position.sequence] == position.commit
 
 
@@ -137,7 +141,8 @@ async def _read_chain(session: Session, head: RegistryState, since: int) -> _Cha
 
 
 async def _commit(session: Session, head: RegistryState, name: str | None) -> CommitRecord | None:
-    """Reads a commit of the registry; None if its object is gone or corrupt."""
+    """Reads the commit of the registry with this id; HEAD itself is not read again. None if its object is gone or
+    corrupt, or the id is None. Raises `StoreError`."""
     if name is None:
         return None
     if name == head.id:

@@ -57,8 +57,9 @@ class Sequencer:
 
     async def run(self, session: Session, stats: FeedStats) -> None:
         """Makes steps until all that was found and can enter has, another sequencer makes a segment first, or half of
-        the session's time is over. Raises `StoreError`, and `CatalogError` for records of the feed or the registry that
-        can't be read."""
+        the session's time is over; adds the counts to `stats`, and `is_end` for the first case. Raises `StoreError`,
+        and `CatalogError` for records of the feed or the registry that can't be read; the next run then reads the end
+        of the feed again."""
         self._pause_ms, self._run_since = int(session.deadline.left_ms() * PAUSE_SHARE), self._steps + 1
         for _ in range(MAX_STEPS):
             stats.is_end = False
@@ -77,8 +78,9 @@ class Sequencer:
                 return
 
     async def _step(self, session: Session, stats: FeedStats) -> bool:
-        """Makes one step, and returns whether it entered all that it found and that can enter. Raises as `run` does,
-        and `LostSegment`."""
+        """Makes one step: appends new records, and stores the cursors. Returns whether it entered all that it found and
+        that can enter; also true for a catalog without a HEAD. The feed begins, or begins again after a gap or lost
+        cursors, before commits enter. Raises as `run` does, `LostSegment`, and `FeedSetBack`."""
         self._steps += 1
         feed = await self._read(session)
         head = await session.state.head()
@@ -97,7 +99,9 @@ class Sequencer:
         return is_end
 
     async def _read(self, session: Session) -> FeedEnd:
-        """Returns the feed up to its last segment."""
+        """Returns the end of the feed, which it remembers, after taking in the segments that have followed since;
+        stores the cursors whenever these are many. Raises `InternalError` if a segment does not follow the one before.
+        """
         feed = self._feed = self._feed or await read_end(session)
         feed.seen = ""
         read = 0
@@ -116,8 +120,9 @@ class Sequencer:
         return feed
 
     async def _enter(self, session: Session, feed: FeedEnd, operations: Sequence[FeedRecord], stats: FeedStats) -> bool:
-        """Enters the operations of the registry, and the commits of tables and views. Returns whether these are all
-        that can enter now."""
+        """Enters new operations of the registry, the commits of a limited number of tables and views with pointers that
+        have moved, and a gap for a dropped one that has no pointer any more. Notes where every one goes on, and which
+        were tried in vain. Returns whether these are all that can enter now."""
         cursors, gone = await _moved(session, feed.cursors, operations)
         moved = self._in_order(cursors, operations)
         feed.forget_others(moved)
@@ -147,8 +152,9 @@ class Sequencer:
         return feed.has_begun and not has_more
 
     def _in_order(self, moved: Mapping[str, FeedCursor], operations: Sequence[FeedRecord]) -> Sequence[str]:
-        """Returns entities in the order in which a step tries them: first those of the operations, which may drop them,
-        and last those of which nothing could enter, from the one that was tried the longest ago on."""
+        """Returns the entities of `moved` in the order in which a step tries them: first those of the operations, which
+        may drop them, and last those of which nothing could enter, from the one that was tried the longest ago on.
+        Forgets vain tries of entities that are not in `moved`."""
         self._in_vain = {each: step for each, step in self._in_vain.items() if each in moved}
         names = {record.entity for record in operations}
         names |= {optional_text(record.details, "replaced") for record in operations}
@@ -157,7 +163,9 @@ class Sequencer:
     async def _commits(
         self, session: Session, feed: FeedEnd, entity: str, cursor: FeedCursor, stats: FeedStats
     ) -> NewCommits | None:
-        """Returns the commits of an entity that enter next; None if there are none, or none that can be read."""
+        """Returns the commits of an entity that enter the feed next: the rest of its last ones, or those by a paused or
+        a new search; a search that pauses is remembered in `feed`. None if the entity has no pointer or is not created
+        yet, or if they can't be read, which is noted in `stats`."""
         rest, search = feed.rest.pop(entity, None), feed.searches.pop(entity, None)
         try:
             if rest is not None:
@@ -202,8 +210,8 @@ async def _moved(
 
 
 def _note(feed: FeedEnd, entity: str, new: NewCommits) -> None:
-    """Notes which files of an entity enter next, or the version of the pointer at which all have entered. Notes nothing
-    if some of the records in `new` have not entered."""
+    """Notes in `feed` which files of an entity enter next, or the version of the pointer at which all have entered.
+    Notes nothing if the entity has no cursor, or some of the records in `new` have not entered."""
     cursor = feed.cursors.get(entity)
     files = [record.file for record in new.chain.records if record.file is not None]
     if cursor is None or (files and cursor.file != files[-1]):
@@ -215,5 +223,5 @@ def _note(feed: FeedEnd, entity: str, new: NewCommits) -> None:
 
 
 def _count(found: Mapping[str, NewCommits]) -> int:
-    """Returns the number of records of tables and views that were found."""
+    """Returns the number of records in the chains of tables and views that were found."""
     return sum(len(new.chain.records) for new in found.values())
