@@ -44,6 +44,8 @@ CONSOLE_SUFFIX = "-console"
 _ABOUT_THE_INSTALLATION = ("RECORD", "INSTALLER", "REQUESTED", "WHEEL", "direct_url.json", "uv_cache.json")
 _FOR_COMPILERS = (".pyx", ".pxd", ".pyi", ".c", ".h", ".typed", ".pyc")
 _EVERY_PYTHON = ".abi3.so"
+_FOR_BUILDS = frozenset({"pycparser"})
+"""Dependencies that are needed only where C declarations are compiled: `cryptography` comes with its own compiled."""
 _MODELS = PurePosixPath("botocore/data")
 _MODELS_SHIPPED = frozenset({"s3", "sts"})  # of hundreds of services: buckets, and roles by web identity
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -204,6 +206,8 @@ def _install(platform: Platform, scratch: Path, lock: Path) -> Path:
 def _ships(file: PurePosixPath) -> bool:
     """Whether a file of a dependency belongs into the zip. Metadata does, packages read their versions there; and so do
     licences, as they ask for."""
+    if file.parts[0].partition("-")[0] in _FOR_BUILDS:
+        return False
     if file.parts[0].endswith(".dist-info"):
         return file.name not in _ABOUT_THE_INSTALLATION and "sboms" not in file.parts
     if _MODELS in file.parents and len(file.parts) > 3 and file.parts[2] not in _MODELS_SHIPPED:

@@ -94,11 +94,16 @@ class FileStorage:
 
 
 StorageConfig = AwsStorage | GcpStorage | AzureStorage | FileStorage
+_DESCRIPTIONS = ("storageName", "userArn", "multiTenantAppName", "consentUrl")
+"""The strings of the management API that a catalog keeps and shows, and does not use."""
 
 
 def parse_storage_config(document: JsonObject) -> StorageConfig:
     """Reads the configuration in a `storageConfigInfo`. Unknown fields are ignored. Raises `BadRequest` for an unknown
     `storageType`, and for a known field with an invalid value."""
+    _strings(document, "allowedLocations", "strings")
+    for name in _DESCRIPTIONS:
+        _text(document, name)
     match document.get("storageType"):
         case "S3":
             return _aws(document)
@@ -116,8 +121,8 @@ def parse_storage_config(document: JsonObject) -> StorageConfig:
 
 def _aws(document: JsonObject) -> AwsStorage:
     """Reads a storage configuration for S3. Raises `BadRequest`."""
-    keys = document.get("allowedKmsKeys") or []
-    if not isinstance(keys, list) or not all(isinstance(key, str) and _PRINTABLE.fullmatch(key) for key in keys):
+    keys = _strings(document, "allowedKmsKeys", "ARNs")
+    if not all(_PRINTABLE.fullmatch(key) for key in keys):
         raise BadRequest("storageConfigInfo: allowedKmsKeys must be an array of ARNs")
     return AwsStorage(
         role_arn=_text(document, "roleArn"),
@@ -129,9 +134,20 @@ def _aws(document: JsonObject) -> AwsStorage:
         sts_unavailable=_flag(document, "stsUnavailable") or False,
         path_style=_flag(document, "pathStyleAccess"),
         current_kms_key=_text(document, "currentKmsKey"),
-        allowed_kms_keys=tuple(str(key) for key in keys),
+        allowed_kms_keys=keys,
         kms_unavailable=_flag(document, "kmsUnavailable") or False,
     )
+
+
+def _strings(document: JsonObject, name: str, kind: str) -> tuple[str, ...]:
+    """Returns the strings of an array in a storage configuration; none without one. Raises `BadRequest`, which names
+    their `kind`, for anything else."""
+    value = document.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BadRequest(f"storageConfigInfo: {name} must be an array of {kind}")
+    return tuple(map(str, value))
 
 
 def _text(document: JsonObject, name: str, form: "re.Pattern[str]" = _PRINTABLE) -> str | None:

@@ -135,6 +135,14 @@ async def test_a_catalog_needs_a_base_location(properties: JsonObject) -> None:
     assert (await create_catalog(app, {**catalog_body("new"), "properties": properties})).status == 400
 
 
+async def test_a_storage_configuration_is_shown_without_fields_that_are_null() -> None:
+    app = await realm()
+
+    made = await create_catalog(app, catalog_body("new", storage={"storageType": "FILE", "storageName": None}))
+
+    assert made.json["storageConfigInfo"] == {"storageType": "FILE", "allowedLocations": ["memory:///new"]}
+
+
 async def test_the_base_location_of_a_catalog_is_among_the_allowed_ones_and_stays_there() -> None:
     app = await realm()
     made = await create_catalog(app, catalog_body("new"))

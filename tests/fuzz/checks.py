@@ -44,7 +44,9 @@ def check_answer(request: Request, answer: Answer, seconds: float) -> None:
         assert len(answer.body) <= MESSAGE_BYTES, f"an error of {len(answer.body)} bytes"
     label = request.label and (collection_of(request.label, request.target.partition("?")[0]) or request.label)
     if label and not describes(label):
-        assert request.method == "HEAD" or answer.status in (400, 404, 405), f"{answer.status} to {label}"
+        bearer = any(name == "Authorization" for name, _ in request.headers)
+        refusals = (400, 404, 405) if bearer else (400, 401, 404, 405)
+        assert request.method == "HEAD" or answer.status in refusals, f"{answer.status} to {label}"
     elif label:
         keyed = any(name == "Idempotency-Key" for name, _ in request.headers)
         violation = violations(label, answer, keyed=keyed)

@@ -59,7 +59,7 @@ CREDENTIALS = ("/rotate", "/reset")
 
 names = st.sampled_from([*FRESH, *FRESH, *PRINCIPALS[:1], "root", "", " x ", "system$x", "."])
 properties: Values = st.dictionaries(st.sampled_from(["a", "b", "ü"]), st.sampled_from(["", "x", "y"]), max_size=2)
-versions = st.sampled_from([1, 1, 1, 2, 0, -1])
+versions = st.sampled_from([1, 1, 1, 1, 1, 1, 2, 0, -1])
 
 
 def _named(of: str, known: st.SearchStrategy[str], *fields: str) -> Bodies:

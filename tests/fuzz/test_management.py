@@ -26,6 +26,7 @@ ROLE = f"{MANAGEMENT_BASE}/catalogs/{{catalogName}}/catalog-roles/{{catalogRoleN
 SELDOM = frozenset(
     (
         f"POST {ROLE}/grants",  # it must be held
+        f"PUT {ROLE}",  # at its version
         f"POST {ROLE.removesuffix('/{catalogRoleName}')}",  # under a name that is free, and that it may have
         f"POST {MANAGEMENT_BASE}/catalogs",  # under a name and in a place that are free
         f"DELETE {MANAGEMENT_BASE}/catalogs/{{catalogName}}",  # one that is empty

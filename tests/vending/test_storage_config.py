@@ -85,6 +85,11 @@ def test_each_kind_of_storage_is_read(document: JsonObject, config: StorageConfi
         {"storageType": "S3", "allowedKmsKeys": [7]},
         {"storageType": "S3", "pathStyleAccess": "true"},
         {"storageType": "GCS", "gcsServiceAccount": "../x@y/z"},
+        {"storageType": "FILE", "storageName": []},
+        {"storageType": "S3", "userArn": 7},
+        {"storageType": "AZURE", "tenantId": "t", "consentUrl": {}},
+        {"storageType": "FILE", "allowedLocations": "file:///lake"},
+        {"storageType": "FILE", "allowedLocations": ["file:///lake", 7]},
     ],
 )
 def test_what_cannot_be_is_refused(document: JsonObject) -> None:

@@ -138,12 +138,14 @@ def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> li
 
 
 def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonObject:
-    """Returns the storage configuration with the base location as one of its allowed locations. When the catalog gets
-    another base location, the former one stays allowed, because it may have tables."""
+    """Returns the storage configuration with the base location as one of its allowed locations, and without the fields
+    that are null. When the catalog gets another base location, the former one stays allowed, because it may have
+    tables."""
     base = properties.get(BASE_LOCATION)
     allowed = texts(storage, "allowedLocations")
     listed: list[JsonValue] = [base, *allowed] if base not in allowed else [*allowed]
-    return {**storage, "allowedLocations": listed}
+    given = {name: value for name, value in storage.items() if value is not None}
+    return {**given, "allowedLocations": listed}
 
 
 def check_storage_change(before: JsonObject, after: JsonObject, *, account_may_change: bool = False) -> None:
