@@ -6,7 +6,7 @@
 ARG PYTHON=3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 FROM python:${PYTHON} AS build
-ARG ARCO_EXTRAS=s3,gcs,azure
+ARG ARCO_EXTRAS=s3,gcs,azure,kafka
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements/bootstrap.txt requirements/serve.txt requirements/

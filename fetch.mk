@@ -52,14 +52,14 @@ sbom: .venv-audit/.complete ## A bill of materials of the server and of the func
 .PHONY: lock
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth pyproject.toml -o requirements/serve.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra kafka --extra serve --extra cli --extra auth pyproject.toml -o requirements/serve.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
 	$(LOCK:3.11=3.12) $(if $(UPGRADE),--upgrade) --extra functions pyproject.toml -c requirements/serve.txt -o requirements/functions.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth --extra lambda --extra functions --extra otel --group dev pyproject.toml \
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra kafka --extra serve --extra cli --extra auth --extra lambda --extra functions --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra auth pyproject.toml -c requirements/serve.txt -o requirements/lambda-oidc.txt
-	$(foreach version,$(OTHER_PYTHONS),$(LOCK:3.11=$(version)) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli \
+	$(foreach version,$(OTHER_PYTHONS),$(LOCK:3.11=$(version)) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra kafka --extra serve --extra cli \
 	  --extra auth --extra lambda --extra otel --group core pyproject.toml -c requirements/dev.txt -o requirements/core-$(version).txt;)
 	for engine in audit docs engines engines-dagster engines-dbt engines-flink polaris trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done

@@ -21,7 +21,7 @@ test-opa: TESTED = tests/serve/test_policy.py ## Open Policy Agent, which Go bui
 test-compose: TESTED = tests/packaging/test_compose_engines.py ## Trino and Spark as the compose files start them, at the servers of these files
 test-scans: TESTED = -s tests/engines/scans ## 5,000 scans of drawn tables, planned by the catalog and by Iceberg's own planner in Java (ARCO_SCAN_PAIRS=5000)
 test-expiry: TESTED = -s tests/engines/expiry ## 1,000 expiries of drawn tables, by the worker and by Iceberg's ExpireSnapshots in Java (ARCO_EXPIRY_TABLES=1000)
-test-kafka-connect: TESTED = tests/engines/kafka_connect ## Iceberg's sink for Kafka Connect: each row of a topic is there once, though workers are killed and other writers append
+test-kafka-connect: TESTED = tests/engines/kafka_connect ## Iceberg's sink for Kafka Connect: each row of a topic is there once, though workers are killed and other writers append; and events that a worker sends to a broker
 test-trino: TESTED = $(wildcard tests/engines/test_trino*.py) $(patsubst %,tests/engines/test_%.py,names logins purges system visible) ## Trino 483, by its jars, in place of 476: all tests of Trino, on files and S3; and 449 (needs JDK 25)
 test-prove: TESTED = -s tests/prove ## `arco prove` at each shape of this catalog for ten minutes, at other catalogs, and at one that lies
 test-cuts: TESTED = -s tests/simulation/test_cutting.py tests/serve/test_cuts.py tests/engines/test_spark_cut.py ## Consistent cuts: 1,000,000 simulated reads (ARCO_CUT_SIM_READS), 20,000 answers over HTTP (ARCO_CUT_READS), 100 cuts by Spark beside transactions

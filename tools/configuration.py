@@ -9,7 +9,16 @@ from textwrap import fill
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 from arco_catalog.config.variable import Variable
-from arco_catalog.config.variables import AUTHENTICATION, DELEGATION, FUNCTIONS, POLICY, SERVER, STORE_SETTINGS, VENDING
+from arco_catalog.config.variables import (
+    AUTHENTICATION,
+    DELEGATION,
+    DELIVERY,
+    FUNCTIONS,
+    POLICY,
+    SERVER,
+    STORE_SETTINGS,
+    VENDING,
+)
 from tools.support.environment import PROJECT
 from tools.support.generated_files import write_or_check
 
@@ -80,6 +89,14 @@ Every process that works on tasks reads the first six of these variables, and `a
 | variable | default | meaning |
 | --- | --- | --- |
 """
+DELIVERY_HEAD = """
+## Delivery of events
+
+The server and `arco tasks run` read this variable to send [events](events.md#kafka) to Kafka.
+
+| variable | default | meaning |
+| --- | --- | --- |
+"""
 WIDTH = 120
 
 
@@ -99,6 +116,7 @@ def page() -> str:
         + "".join(_policy())
         + "".join(_vending())
         + "".join(_delegation())
+        + "".join(_delivery())
         + "".join(_stores())
         + "".join(_commands())
     )
@@ -143,6 +161,12 @@ def _delegation() -> Iterator[str]:
     """The variables that configure the delegation of purges."""
     yield DELEGATION_HEAD
     yield from map(_variable_row, DELEGATION)
+
+
+def _delivery() -> Iterator[str]:
+    """The variables that configure where events are sent."""
+    yield DELIVERY_HEAD
+    yield from map(_variable_row, DELIVERY)
 
 
 def _stores() -> Iterator[str]:

@@ -35,9 +35,9 @@ NOT_SHIPPED = (
 """The rooms that only commands need: no function has them."""
 MODULES_NOT_SHIPPED = frozenset(
     f"arco_catalog/upkeep/{name}.py"
-    for name in ("comparing", "delivery/subscriptions", "importing", "rehearsal", "source_tables")
+    for name in ("comparing", "delivery/kafka", "delivery/subscriptions", "importing", "rehearsal", "source_tables")
 )
-"""The modules of other rooms that only commands need."""
+"""The modules of other rooms that only servers and commands need."""
 CONSOLE = "arco_catalog/http/console/built"
 CONSOLE_SUFFIX = "-console"
 

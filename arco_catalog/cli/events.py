@@ -20,10 +20,16 @@ from arco_catalog.planning.event_filter import read_filter
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.subscription import Subscription, dead_letters, list_subscriptions
-from arco_catalog.upkeep.delivery.queues import queue_of
 from arco_catalog.upkeep.delivery.signing import new_secret
 from arco_catalog.upkeep.delivery.sinks import sinks_from
-from arco_catalog.upkeep.delivery.subscriptions import described, require_subscription, resend, subscribe, unsubscribe
+from arco_catalog.upkeep.delivery.subscriptions import (
+    described,
+    is_signed,
+    require_subscription,
+    resend,
+    subscribe,
+    unsubscribe,
+)
 
 FOLLOW_SECONDS = 2.0
 HEADINGS = ("NAME", "TO", "DELIVERED UP TO", "FAILURES", "NEXT ATTEMPT (UTC)", "PROBLEM")
@@ -121,7 +127,7 @@ def run_subscribe(
     async def work() -> Subscription:
         async with open_session(options, "events", find_catalog, writes=True) as session:
             environment, now_ms = options.environment, session.runtime.now_ms
-            is_queue = queue_of(wanted.sink, environment, now_ms) is not None
+            signed = is_signed(wanted.sink, environment, now_ms)
             made = Subscription(
                 name=wanted.name,
                 id=session.runtime.ulid(),
@@ -129,7 +135,7 @@ def run_subscribe(
                 cursor=0,
                 token=None,
                 created_ms=session.now_ms(),
-                secret=None if is_queue else new_secret(SystemRuntime().entropy),
+                secret=new_secret(SystemRuntime().entropy) if signed else None,
                 event_filter=wanted.event_filter,
                 allows_private=wanted.allows_private,
             )
@@ -213,10 +219,14 @@ def run_resend(options: CatalogOptions, name: str) -> int:
         async with open_session(options, "events", find_catalog, DAY_MS, writes=True) as session:
             subscription = await require_subscription(session, name)
             sink = sinks_from(options.environment, session.runtime.now_ms)(subscription)
-            async with aclosing(resend(session, subscription, sink)) as sent:
-                async for letter, error in sent:
-                    failed += error is not None
-                    print(f"{letter.number}: {'accepted' if error is None else format_text(str(error))}", flush=True)
+            try:
+                async with aclosing(resend(session, subscription, sink)) as sent:
+                    async for letter, error in sent:
+                        failed += error is not None
+                        outcome = "accepted" if error is None else format_text(str(error))
+                        print(f"{letter.number}: {outcome}", flush=True)
+            finally:
+                await sink.close()
         return 1 if failed else 0
 
     return carry_out(work)

@@ -1,7 +1,8 @@
 """The table of the catalog's own environment variables. `arco serve` has an option for each of `SERVER`, and `arco
 delegation-service` for each of `DELEGATION_SERVICE`. The functions read those of `FUNCTIONS`; servers and functions
-read those of `AUTHENTICATION`, `POLICY` and `VENDING`, their stores those of `STORE_SETTINGS`. The vendors' variables
-`AWS_*`, `AZURE_*` and `GOOGLE_*`, which stores read, and `OTEL_*`, which tracing reads, are not in it."""
+read those of `AUTHENTICATION`, `POLICY` and `VENDING`, their stores those of `STORE_SETTINGS`, and what sends events
+those of `DELIVERY`. The vendors' variables `AWS_*`, `AZURE_*` and `GOOGLE_*`, which stores read, and `OTEL_*`, which
+tracing reads, are not in it."""
 
 from arco_catalog.config.durations import parse_duration
 from arco_catalog.config.parsing import (
@@ -255,6 +256,12 @@ UNDROP_RETENTION = Variable(
 )
 TASKS = _switch("ARCO_TASKS", "work on tasks, such as purges, in the server", "true")
 EVENTS = _switch("ARCO_EVENTS", "fill the event feed of each catalog where the process works on tasks")
+KAFKA_PROPERTIES = _text(
+    "ARCO_KAFKA_PROPERTIES",
+    "file with the brokers of Kafka to which events are sent, and how to log in to them, as properties of librdkafka: "
+    "bootstrap.servers, security.protocol, sasl.username",
+    "FILE",
+)
 TASK_PROPERTIES = _listed(
     "ARCO_TASK_PROPERTIES",
     "how tasks are leased and retried, as NAME=VALUE, such as delegation.retry.TABLE_PURGE.max-attempts=10; "
@@ -572,6 +579,9 @@ STORE_SETTINGS: tuple[Variable[object], ...] = (
     AZURE_CLIENT,
 )
 """Variables that a store reads itself, besides its vendor's own."""
+
+DELIVERY: tuple[Variable[object], ...] = (KAFKA_PROPERTIES,)
+"""Where events are sent: read by every process that sends them, except functions."""
 
 SERVER: tuple[Variable[object], ...] = (
     STORE,

@@ -14,6 +14,7 @@ from arco_catalog.config.variables import (
     AZURE_CLIENT,
     CACHE_MEMORY,
     DELEGATION,
+    DELIVERY,
     DIALECTS,
     FILE_CONFIRMED,
     FUNCTIONS,
@@ -40,7 +41,7 @@ from storage_backends.azure.config import AzureConfig, ClientKind
 from storage_backends.gcs.config import GcsClient, GcsConfig
 from tools.support.environment import PROJECT
 
-EVERY_ROW = (*SERVER, *FUNCTIONS, *AUTHENTICATION, *POLICY, *VENDING, *DELEGATION, *STORE_SETTINGS)
+EVERY_ROW = (*SERVER, *FUNCTIONS, *AUTHENTICATION, *POLICY, *VENDING, *DELEGATION, *STORE_SETTINGS, *DELIVERY)
 EVERY = {variable.name: variable for variable in EVERY_ROW}
 NAME = re.compile(r"\bARCO_[A-Z0-9_]*[A-Z]\b")
 

@@ -71,17 +71,10 @@ async def deliver(
         event_filter = read_filter(Fields(delivery.subscription.event_filter, "subscription"))
     except (ValueError, BadRequest, StoreError) as error:
         return await delivery.failed(ReceiverUnreachable(f"the receiver or the filter can't be used: {error}"))
-    while True:
-        subscription = delivery.subscription
-        try:
-            page = await read_feed(open_session().state, subscription.token, PAGE)
-        except (BadRequest, NoSuchFeed) as error:
-            return await delivery.failed(ReceiverUnreachable(f"the feed can't be read: {error.message}"))
-        again = await delivery.send(page, event_filter, sink)
-        if again is not None:
-            return again
-        if page.is_end:
-            return delivery.result(None)
+    try:
+        return await delivery.run(event_filter, sink)
+    finally:
+        await sink.close()
 
 
 async def _read(state: State, name: str, id_: str) -> VersionedSubscription:
@@ -111,6 +104,20 @@ class _Delivery:
         """Returns the result of the delivery: the counts until now, the time from which to go on, and whether the
         receiver has failed."""
         return DeliveryResult(self._accepted, self._set_aside, again_ms, failed)
+
+    async def run(self, event_filter: EventFilter, sink: Sink) -> DeliveryResult:
+        """Sends the events of the feed that are selected, until its end, an event that is not accepted, or the end of
+        the time."""
+        while True:
+            try:
+                page = await read_feed(self._open_session().state, self.subscription.token, PAGE)
+            except (BadRequest, NoSuchFeed) as error:
+                return await self.failed(ReceiverUnreachable(f"the feed can't be read: {error.message}"))
+            stopped = await self.send(page, event_filter, sink)
+            if stopped is not None:
+                return stopped
+            if page.is_end:
+                return self.result(None)
 
     async def send(self, page: FeedPage, event_filter: EventFilter, sink: Sink) -> DeliveryResult | None:
         """Sends the events of a page of the feed that are selected and were not delivered before, and stores the

@@ -1,9 +1,10 @@
-"""Sends events to queues and topics of clouds: Amazon SQS and SNS, Google Cloud Pub/Sub, Azure Storage queues. The
-process's own credentials for that cloud must allow it."""
+"""Sends events to queues and topics: Amazon SQS and SNS, Google Cloud Pub/Sub, Azure Storage queues, Apache Kafka. The
+process's own credentials must allow it."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import urlsplit
 
-from arco_catalog.upkeep.delivery.sink import EventRefused, Message, ReceiverUnreachable
+from arco_catalog.upkeep.delivery.sink import EventRefused, Message, ReceiverUnreachable, Sink
 from storage_backends import InvalidContent, StoreError
 
 Put = Callable[[Message], Awaitable[None]]
@@ -29,11 +30,35 @@ class Queue:
         except StoreError as error:  # an outage or a lack of rights is not because of the event
             raise ReceiverUnreachable(str(error)) from error
 
+    async def close(self) -> None:
+        """Does nothing: each message has a connection of its own."""
 
-def queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Queue | None:
-    """Returns the queue or topic of a cloud that has this name, with the credentials of the environment; None if the
-    name has not the form of one. Imports only the modules of that cloud. Raises `ValueError` or `StoreError` for
-    credentials that can't be used."""
+
+FORMS = {
+    "kafka:": "a topic of Kafka is kafka:TOPIC; its brokers are in the file that the workers' environment names",
+    "arn:": "a queue or topic of AWS is arn:aws:sqs:REGION:ACCOUNT:QUEUE or arn:aws:sns:REGION:ACCOUNT:TOPIC",
+    "projects/": "a topic of Pub/Sub is projects/PROJECT/topics/TOPIC",
+    ".queue.core.": "a queue of Azure Storage is https://ACCOUNT.queue.core.windows.net/QUEUE, without more",
+}
+"""The forms of the names of queues and topics, by what only such names begin with or have in their host."""
+
+
+def queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sink | None:
+    """Returns the queue or topic of this name, with the credentials of the environment; None if it is a name of something
+    else. Imports only the modules of its service. Raises `ValueError` for a name that is none by its form, or whose
+    library is not installed, and `ValueError` or `StoreError` for credentials that can't be used."""
+    queue = _queue_of(name, environment, now_ms)
+    host = urlsplit(name).hostname or ""
+    form = next((form for part, form in FORMS.items() if name.startswith(part) or part in host), None)
+    if queue is None and form is not None:
+        raise ValueError(form)
+    return queue
+
+
+def _queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sink | None:
+    """Returns the queue or topic of this name; None if the name has not the form of one. Raises as `queue_of` does."""
+    if name.startswith("kafka:"):
+        return _topic_of_kafka(name, environment)
     if name.startswith("arn:"):
         from storage_backends.s3 import notification as aws
 
@@ -60,3 +85,15 @@ def queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int
         queue = azure.MessageQueue(name, environment, now_ms)
         return Queue(lambda message: queue.put(message.body), azure.MAX_MESSAGE_BYTES)
     return None
+
+
+def _topic_of_kafka(name: str, environment: Mapping[str, str]) -> Sink | None:
+    """Returns the topic of Kafka of this name; None for another name. Raises `ValueError` without the library."""
+    try:
+        from arco_catalog.upkeep.delivery.kafka import TOPIC, KafkaTopic
+    except ModuleNotFoundError as error:  # functions don't have the module either
+        raise ValueError(
+            "events are sent to Kafka by servers and commands that have its client: confluent-kafka is not installed: "
+            "install the extra 'kafka' of arco-catalog"
+        ) from error
+    return None if TOPIC.fullmatch(name) is None else KafkaTopic(name, environment)

@@ -57,6 +57,10 @@ class Sink(Protocol):
         """Sends a message once; returns when the receiver has accepted it. Raises `DeliveryError`."""
         ...
 
+    async def close(self) -> None:
+        """Ends the connections that are kept between messages. A later message opens new ones."""
+        ...
+
 
 def check_accepted(receiver: str, status: int) -> None:
     """Checks by the status of its response that a receiver has accepted a message: any 2xx. Raises the error of an

@@ -1,7 +1,6 @@
 """Makes the receivers that subscriptions name."""
 
 from collections.abc import Callable, Mapping
-from urllib.parse import urlsplit
 
 from arco_catalog.config.variables import EVENTS
 from arco_catalog.state.runtime import Runtime
@@ -32,8 +31,6 @@ def sinks_from(environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sin
         queue = queue_of(subscription.sink, environment, now_ms)
         if queue is not None:
             return queue
-        if ".queue.core." in (urlsplit(subscription.sink).hostname or ""):
-            raise ValueError("a queue of Azure Storage is https://ACCOUNT.queue.core.windows.net/QUEUE, without more")
         if subscription.secret is None:
             raise ValueError(f"{subscription.sink!r} is no queue, no topic, and no webhook that has a secret")
         return Webhook(subscription.sink, subscription.secret, now_ms, allows_private=subscription.allows_private)

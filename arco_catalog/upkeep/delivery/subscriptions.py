@@ -1,8 +1,8 @@
 """Makes, lists and removes subscriptions to events, and sends dead letters again, for operators (docs/events.md)."""
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
@@ -11,6 +11,7 @@ from arco_catalog.operations.feed import NoSuchFeed, newest_token, number_of, re
 from arco_catalog.planning.event_filter import read_filter
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters, read_subscription
+from arco_catalog.upkeep.delivery.queues import queue_of
 from arco_catalog.upkeep.delivery.sink import DeliveryError, Message, Sink
 from arco_catalog.upkeep.delivery.sinks import Sinks
 from storage_backends import Applied
@@ -20,6 +21,22 @@ NAME = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 class NoSuchSubscription(NotFound):
     """The catalog has no subscription of this name."""
+
+
+@contextmanager
+def _for(receiver: str) -> Iterator[None]:
+    """Turns the `ValueError` for a receiver that can't be used into `BadRequest`."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadRequest(f"events can't be sent to {receiver!r}: {error}") from error
+
+
+def is_signed(receiver: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bool:
+    """Whether what a receiver gets is signed with a secret of its subscription: if it is a webhook, not a queue or a
+    topic. Raises `BadRequest` for the name of a queue or topic that can't be used, and `StoreError` for credentials."""
+    with _for(receiver):
+        return queue_of(receiver, environment, now_ms) is None
 
 
 async def subscribe(
@@ -34,10 +51,8 @@ async def subscribe(
             f"{wanted.name!r} can't be the name of a subscription: use lower-case letters, digits and single hyphens"
         )
     read_filter(Fields(wanted.event_filter, "subscription"))
-    try:
+    with _for(wanted.sink):
         sinks(wanted)
-    except ValueError as error:
-        raise BadRequest(f"events can't be sent to {wanted.sink!r}: {error}") from error
     token = after
     if after is not None:
         await read_feed(session.state, after, 1)

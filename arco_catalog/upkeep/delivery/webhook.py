@@ -59,6 +59,9 @@ class Webhook:
             status = _status_of(error)
         check_accepted(f"the webhook at {self._host}", status)
 
+    async def close(self) -> None:
+        """Does nothing: each message has a connection of its own."""
+
 
 def _status_of(error: StoreError) -> int:
     """Returns the status of a response that was too large, since nothing else of it counts. For a request without a

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ BROKER = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.replication.factor": "1",
@@ -62,11 +62,15 @@ class Kafka:
 
     address: str
     scratch: Path
+    secure_address: str
 
-    def create_topics(self, *names: str) -> None:
-        """Creates topics of two partitions each."""
+    def create_topics(self, *names: str, **settings: str) -> None:
+        """Creates topics of two partitions each, with these settings."""
+        configured = [
+            part for name, value in settings.items() for part in ("--config", f"{name.replace('_', '.')}={value}")
+        ]
         for name in names:
-            command = ("--create", "--topic", name, "--partitions", str(PARTITIONS))
+            command = ("--create", "--topic", name, "--partitions", str(PARTITIONS), *configured)
             _run("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.address, *command)
 
     @contextmanager
@@ -117,19 +121,38 @@ class Kafka:
 @contextmanager
 def broker(scratch: Path) -> Iterator[Kafka]:
     """Runs a broker. Its log is `scratch/broker.log`. Raises `RuntimeError` if it does not start."""
+    with broker_starts(scratch, {}) as start, start() as running:
+        yield running
+
+
+@contextmanager
+def broker_starts(scratch: Path, secured: Mapping[str, str]) -> Iterator[Callable[[], AbstractContextManager[Kafka]]]:
+    """Yields what runs a broker, each time with the same addresses and data; `secured` are the properties of a listener
+    with TLS and logins. Raises `RuntimeError` if it does not start."""
     with ExitStack() as stack:
-        port, controller = (stack.enter_context(reserved_port()) for _ in range(2))
-        address = f"127.0.0.1:{port}"
+        port, controller, secure = (stack.enter_context(reserved_port()) for _ in range(3))
+        address, secure_address = f"127.0.0.1:{port}", f"127.0.0.1:{secure}"
         properties = scratch / "broker.properties"
         listeners = f"PLAINTEXT://{address},CONTROLLER://127.0.0.1:{controller}"
+        if secured:
+            listeners += f",SASL_SSL://{secure_address}"
         here = {"listeners": listeners, "controller.quorum.voters": f"1@127.0.0.1:{controller}"}
-        _write(properties, {**BROKER, **here, "log.dirs": str(scratch / "data")})
+        _write(properties, {**BROKER, **here, **secured, "log.dirs": str(scratch / "data")})
         _run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(properties))
-        log = stack.enter_context((scratch / "broker.log").open("wb"))
-        process = stack.enter_context(subprocess.Popen(_java("kafka.Kafka", str(properties)), stdout=log, stderr=log))
-        stack.callback(process.kill)
-        _await_start(process, port, scratch / "broker.log")
-        yield Kafka(address, scratch)
+
+        @contextmanager
+        def start() -> Iterator[Kafka]:
+            with (
+                (scratch / "broker.log").open("wb") as log,
+                subprocess.Popen(_java("kafka.Kafka", str(properties)), stdout=log, stderr=log) as process,
+            ):
+                try:
+                    _await_start(process, port, scratch / "broker.log")
+                    yield Kafka(address, scratch, secure_address)
+                finally:
+                    process.kill()
+
+        yield start
 
 
 def _await_start(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

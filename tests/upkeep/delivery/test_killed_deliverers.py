@@ -44,6 +44,7 @@ class Receiver:
     fails: Callable[[str], DeliveryError | None] = lambda id_: None
     before: Callable[[], None] = lambda: None
     """Runs before and after each message is taken."""
+    closed: int = 0
 
     async def send(self, message: Message) -> None:
         self.before()
@@ -54,6 +55,9 @@ class Receiver:
         assert isinstance(event, dict)
         self.taken.append(event)
         self.before()
+
+    async def close(self) -> None:
+        self.closed += 1
 
     @property
     def ids(self) -> list[str]:

@@ -237,15 +237,20 @@ async def test_a_queue_of_azure_storage_takes_an_event() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "form"),
     [
-        "arn:aws:s3:::bucket",
-        "arn:aws:sqs:eu-west-1:1:x",
-        "projects/x",
-        "https://example.com/",
-        "https://x.queue.core.windows.net.example.com/a",
-        "",
+        ("arn:aws:s3:::bucket", "arn:aws:sqs:REGION:ACCOUNT:QUEUE"),
+        ("arn:aws:sqs:eu-west-1:1:x", "arn:aws:sqs:REGION:ACCOUNT:QUEUE"),
+        ("projects/x", "projects/PROJECT/topics/TOPIC"),
+        ("https://x.queue.core.windows.net.example.com/a", "https://ACCOUNT.queue.core.windows.net/QUEUE"),
+        ("https://account.queue.core.windows.net/a-queue/", "https://ACCOUNT.queue.core.windows.net/QUEUE"),
     ],
 )
+def test_a_wrong_name_of_a_queue_is_refused_with_the_form_of_one(name: str, form: str) -> None:
+    with pytest.raises(ValueError, match=form):
+        queue_of(name, {}, system_now_ms)
+
+
+@pytest.mark.parametrize("name", ["https://example.com/", "https://example.com/arn:aws:sqs", ""])
 def test_what_is_no_queue_has_none(name: str) -> None:
     assert queue_of(name, {}, system_now_ms) is None

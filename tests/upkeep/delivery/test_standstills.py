@@ -161,6 +161,19 @@ async def test_a_slow_delivery_gives_way_after_a_minute_and_is_due_again(feeds: 
     assert (await feeds.subscription()).cursor == int(str(last["sequence"]))
 
 
+@pytest.mark.parametrize("failure", [None, ReceiverUnreachable("down"), RuntimeError("a defect")])
+async def test_a_receiver_is_closed_however_a_delivery_ends(feeds: Feeds, failure: Exception | None) -> None:
+    def fails(id_: str) -> None:
+        if failure is not None:
+            raise failure
+
+    feeds.receiver.fails = fails
+    with suppress(RuntimeError):
+        await delivering.deliver(feeds.service.session, NAME, (await feeds.subscription()).id, lambda _: feeds.receiver)
+
+    assert feeds.receiver.closed == 1
+
+
 async def test_the_place_of_a_slow_delivery_is_saved_after_seconds(feeds: Feeds) -> None:
     cursors: list[int] = []
 
