@@ -127,11 +127,11 @@ def test_arco_serves_a_folder(server: str) -> None:
 
 
 def test_every_module_of_the_server_can_be_imported(installed: Path) -> None:
-    """None needs more than its extras: what is left out needs pyspark, opentelemetry, pytest, pyiceberg, aiohttp or an
-    SDK."""
+    """None needs more than its extras: what is left out needs pyspark, opentelemetry, pytest, pyiceberg, aiohttp,
+    Kafka's client or an SDK."""
     outside = {
         *("reconciler", "arco_catalog.testing", "arco_catalog.telemetry.spans"),
-        *("arco_catalog.cli.import_pyiceberg", "storage_backends.s3.sdk"),
+        *("arco_catalog.cli.import_pyiceberg", "storage_backends.s3.sdk", "arco_catalog.upkeep.delivery.kafka"),
         *("arco_catalog.prove", "arco_catalog.cli.prove"),
         *("storage_backends.gcs.google_credentials", "storage_backends.gcs.sdk"),
     }
