@@ -12,11 +12,11 @@ token from which to go on after it. The feed has to be on: ARCO_EVENTS=true in
 the environment of servers or functions.
 
 `subscribe` has them sent to a webhook (https), a queue of SQS or a topic of SNS
-(its ARN), a topic of Pub/Sub (projects/P/topics/T), a queue of Azure Storage
-(its URL) or a topic of Kafka (kafka:T), by `arco serve` or `arco tasks run`.
-The secret by which requests to a webhook are signed is printed once. Events
-that a receiver never accepts are kept: `dead-letters` lists them, and `resend`
-sends them again.
+(its ARN), a topic of Pub/Sub (projects/P/topics/T), a queue of Azure Storage or
+a topic of Event Grid (its URL), or a topic of Kafka (kafka:T), by `arco serve`
+or `arco tasks run`. The secret by which requests to a webhook are signed is
+printed once. Events that a receiver never accepts are kept: `dead-letters`
+lists them, and `resend` sends them again.
 
 examples:
   arco events --store s3://bucket/catalog

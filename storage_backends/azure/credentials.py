@@ -1,5 +1,5 @@
-"""Gets tokens of Entra ID for Azure Storage. Of the modules for Azure, only this one imports azure-identity, and only
-where a configuration has neither a key nor a shared access signature.
+"""Gets tokens of Entra ID for Azure Storage and other services. Of the modules for Azure, only this one imports
+azure-identity, and only where a configuration has neither a key nor a shared access signature.
 
 azure-identity blocks, so it is only called in a thread.
 """
@@ -35,10 +35,11 @@ class BearerToken:
 
 
 class EntraTokens:
-    """Gets the tokens of an identity in Entra ID, and renews them before they expire."""
+    """Gets the tokens of an identity in Entra ID for a service, and renews them before they expire."""
 
-    def __init__(self, config: ClientSecret | DefaultChain, now_ms: Callable[[], int]) -> None:
+    def __init__(self, config: ClientSecret | DefaultChain, now_ms: Callable[[], int], scope: str = SCOPE) -> None:
         self._config = config
+        self._scope = scope
         self._now_ms = now_ms
         self._credential: TokenCredential | None = None
         self._held: BearerToken | None = None
@@ -87,7 +88,7 @@ class EntraTokens:
             raise StoreDenied(_WITHOUT_IDENTITY) from error
         try:
             self._credential = self._credential or _credential(self._config)
-            answer = self._credential.get_token(SCOPE)
+            answer = self._credential.get_token(self._scope)
         except (ClientAuthenticationError, ValueError) as error:  # ValueError: a malformed tenant or authority
             raise StoreDenied(f"no Azure credentials: {error}") from error
         except AzureError as error:

@@ -1,5 +1,5 @@
-"""Sends events to queues and topics: Amazon SQS and SNS, Google Cloud Pub/Sub, Azure Storage queues, Apache Kafka. The
-process's own credentials must allow it."""
+"""Sends events to queues and topics: Amazon SQS and SNS, Google Cloud Pub/Sub, Azure Storage queues and Event
+Grid, Apache Kafka. The process's own credentials must allow it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
@@ -38,6 +38,8 @@ FORMS = {
     "kafka:": "a topic of Kafka is kafka:TOPIC; its brokers are in the file that the workers' environment names",
     "arn:": "a queue or topic of AWS is arn:aws:sqs:REGION:ACCOUNT:QUEUE or arn:aws:sns:REGION:ACCOUNT:TOPIC",
     "projects/": "a topic of Pub/Sub is projects/PROJECT/topics/TOPIC",
+    ".eventgrid.azure.": "a topic of Event Grid is https://NAME.REGION-1.eventgrid.azure.net/api/events, or "
+    "https://NAMESPACE.REGION-1.eventgrid.azure.net/topics/TOPIC",
     ".queue.core.": "a queue of Azure Storage is https://ACCOUNT.queue.core.windows.net/QUEUE, without more",
 }
 """The forms of the names of queues and topics, by what only such names begin with or have in their host."""
@@ -84,6 +86,13 @@ def _queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], in
             return None
         queue = azure.MessageQueue(name, environment, now_ms)
         return Queue(lambda message: queue.put(message.body), azure.MAX_MESSAGE_BYTES)
+    if ".eventgrid.azure." in name:
+        from storage_backends.azure import event_grid
+
+        if event_grid.TOPIC.fullmatch(name) is None:
+            return None
+        grid = event_grid.Topic(name, environment, now_ms)
+        return Queue(lambda message: grid.publish(message.body), event_grid.MAX_MESSAGE_BYTES)
     return None
 
 
