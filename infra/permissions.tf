@@ -10,6 +10,7 @@ locals {
   table_files        = [for folder in local.table_folders : "${folder}/*"]
   metadata_files     = [for folder in local.table_folders : "${folder}/*.metadata.json"]
   old_metadata_files = [for folder in local.table_folders : "${folder}/*.metadata.json.gz"]
+  event_services     = [for arn in var.event_receivers : split(":", arn)[2]]
   buckets            = distinct([for folder in local.table_folders : split("/", folder)[0]])
 }
 
@@ -51,6 +52,7 @@ data "aws_iam_policy_document" "function" {
     each.key == "api" ? [] : [data.aws_iam_policy_document.probe.json],
     contains(["api", "work"], each.key) ? [data.aws_iam_policy_document.queue_work.json] : [],
     each.key == "work" ? [data.aws_iam_policy_document.take_work.json, data.aws_iam_policy_document.delete.json] : [],
+    each.key == "work" && length(var.event_receivers) > 0 ? [data.aws_iam_policy_document.send_events.json] : [],
     each.key == "collect" ? [data.aws_iam_policy_document.collect.json] : [],
     var.tracing ? [data.aws_iam_policy_document.tracing.json] : [],
   )
@@ -140,6 +142,18 @@ data "aws_iam_policy_document" "tables" {
     sid       = "DeleteProposals"
     actions   = ["s3:DeleteObject"]
     resources = local.proposal_arns
+  }
+}
+
+# Events go to the queues and topics that were named, and to no others.
+data "aws_iam_policy_document" "send_events" {
+  dynamic "statement" {
+    for_each = { for service, action in { sqs = "sqs:SendMessage", sns = "sns:Publish" } : service => action if contains(local.event_services, service) }
+    content {
+      sid       = "SendEventsBy${title(statement.key)}"
+      actions   = [statement.value]
+      resources = [for arn in var.event_receivers : arn if split(":", arn)[2] == statement.key]
+    }
   }
 }
 

@@ -171,6 +171,27 @@ variable "task_properties" {
   }
 }
 
+variable "events" {
+  description = "Fill the event feed of each catalog, and send its events to subscriptions, which `arco events subscribe` makes (docs/events.md)."
+  type        = bool
+  default     = false
+}
+
+variable "event_receivers" {
+  description = "What the worker may send events to: ARNs of queues of SQS and topics of SNS. Webhooks need no right."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for receiver in var.event_receivers : can(regex("^arn:aws[a-z-]*:(sqs|sns):[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}([.]fifo)?$", receiver))])
+    error_message = "event_receivers must be ARNs of queues of SQS and topics of SNS."
+  }
+  validation {
+    condition     = length(var.event_receivers) == 0 || var.events
+    error_message = "event_receivers needs events = true."
+  }
+}
+
 variable "log_level" {
   description = "Debug (with a line for each request), info, warning or error."
   type        = string

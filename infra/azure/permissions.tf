@@ -127,3 +127,13 @@ resource "azurerm_role_assignment" "token_key" {
   role_definition_name = "Key Vault Secrets User"
   principal_id         = azurerm_user_assigned_identity.app.principal_id
 }
+
+# Events go to the queues and topics that were named, and to no others.
+resource "azurerm_role_assignment" "events" {
+  for_each = toset(var.event_receivers)
+
+  description          = "Events of catalog ${var.warehouse}"
+  scope                = each.value
+  role_definition_name = strcontains(each.value, "/queues/") ? "Storage Queue Data Message Sender" : "EventGrid Data Sender"
+  principal_id         = azurerm_user_assigned_identity.worker["work"].principal_id
+}

@@ -15,6 +15,7 @@ locals {
     ARCO_PURGE_MODE            = var.purge.mode
     ARCO_PURGE_UNDROP_WINDOW   = var.purge.undrop_window
     ARCO_PURGE_TRUST_LOCATIONS = tostring(var.purge.trust_locations)
+    ARCO_EVENTS                = tostring(var.events)
     ARCO_TASK_PROPERTIES       = join(",", [for name, value in var.task_properties : "${name}=${value}"])
   }
 

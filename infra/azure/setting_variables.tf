@@ -143,6 +143,27 @@ variable "task_properties" {
   }
 }
 
+variable "events" {
+  description = "Fill the event feed of each catalog, and send its events to subscriptions, which `arco events subscribe` makes (docs/events.md)."
+  type        = bool
+  default     = false
+}
+
+variable "event_receivers" {
+  description = "What the worker may send events to: resource ids of queues of Azure Storage, and of topics of Event Grid. Webhooks need no right."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for receiver in var.event_receivers : can(regex("^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/(Microsoft[.]Storage/storageAccounts/[^/]+/queueServices/default/queues|Microsoft[.]EventGrid/topics|Microsoft[.]EventGrid/namespaces/[^/]+/topics)/[A-Za-z0-9-]+$", receiver))])
+    error_message = "event_receivers must be resource ids of queues of Azure Storage, and of topics of Event Grid."
+  }
+  validation {
+    condition     = length(var.event_receivers) == 0 || var.events
+    error_message = "event_receivers needs events = true."
+  }
+}
+
 variable "log_level" {
   description = "Debug (with a line for each request), info, warning or error."
   type        = string

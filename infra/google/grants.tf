@@ -19,6 +19,10 @@ locals {
   vend_permissions      = ["iam.serviceAccounts.getAccessToken"]
   token_key_permissions = ["secretmanager.versions.access"]
 
+  event_topics = {
+    for name in var.event_receivers : name => { project = split("/", name)[1], topic = split("/", name)[3], member = local.members.tasks }
+  }
+
   realm_state    = local.has_realm ? [local.realm] : []
   catalogs_state = local.has_realm ? ["${local.realm}/catalogs"] : []
   metadata_files = [".metadata.json", ".metadata.json.gz"]

@@ -103,3 +103,15 @@ resource "google_secret_manager_secret_iam_member" "token_key" {
 
   depends_on = [google_service_account.account]
 }
+
+# Events go to the topics that were named, and to no others. The role has the right to publish alone.
+resource "google_pubsub_topic_iam_member" "events" {
+  for_each = local.event_topics
+
+  project = each.value.project
+  topic   = each.value.topic
+  role    = "roles/pubsub.publisher"
+  member  = each.value.member
+
+  depends_on = [google_service_account.account, google_project_service.api]
+}

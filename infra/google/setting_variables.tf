@@ -187,6 +187,27 @@ variable "task_properties" {
   }
 }
 
+variable "events" {
+  description = "Fill the event feed of each catalog, and send its events to subscriptions, which `arco events subscribe` makes (docs/events.md)."
+  type        = bool
+  default     = false
+}
+
+variable "event_receivers" {
+  description = "What the worker may send events to: topics of Pub/Sub, as projects/P/topics/T. Webhooks need no right."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for receiver in var.event_receivers : can(regex("^projects/[a-z][a-z0-9.:-]{4,62}/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$", receiver))])
+    error_message = "event_receivers must be topics of Pub/Sub, as projects/P/topics/T."
+  }
+  validation {
+    condition     = length(var.event_receivers) == 0 || var.events
+    error_message = "event_receivers needs events = true."
+  }
+}
+
 variable "log_level" {
   description = "Debug (with a line for each request), info, warning or error."
   type        = string

@@ -9,6 +9,8 @@ from tests.infra.terraform import Variables
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 LAYER = "arn:aws:lambda:us-east-1:123456789012:layer:otel:1"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:alarms"
+CHANGES_QUEUE = "arn:aws:sqs:us-east-1:123456789012:changes.fifo"
+CHANGES_TOPIC = "arn:aws:sns:eu-west-1:210987654321:changes"
 READER = "arn:aws:iam::123456789012:role/team/bi"
 WRITER = "arn:aws:iam::123456789012:role/loader"
 OPERATOR = "arn:aws:iam::123456789012:role/operator"
@@ -26,6 +28,8 @@ ACCEPTED: dict[str, Variables] = {
         "provisioned_concurrency": 2,
         "alarm_topic_arns": [TOPIC],
         "metrics_namespace": "Lakes",
+        "events": True,
+        "event_receivers": [CHANGES_QUEUE, CHANGES_TOPIC],
     },
     "url": {"endpoint": "function-url", "snap_start": True, "prefix": "lakes/one", "metrics_namespace": ""},
     "existing": {
@@ -171,6 +175,14 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     "purge_of_another_kind": ({"purge": {"mode": "later"}}, "purge.mode must be async, sync or off"),
     "window_that_is_no_duration": ({"purge": {"undrop_window": "a day"}}, "must be a duration such as PT24H"),
     "property_of_something_else": ({"task_properties": {"max-attempts": "3"}}, "without commas"),
+    "receiver_by_its_url": (
+        {"events": True, "event_receivers": ["https://sqs.us-east-1.amazonaws.com/123456789012/changes"]},
+        "event_receivers must be ARNs of queues of SQS and topics of SNS",
+    ),
+    "receiver_with_a_wildcard": (
+        {"events": True, "event_receivers": ["arn:aws:sqs:us-east-1:123456789012:*"]},
+        "event_receivers must be ARNs",
+    ),
     "emr_without_a_folder": ({"emr": {"code": "s3://code"}}, "emr.code must be"),
     "job_of_another_name": ({"emr": {"code": "s3://code/a", "schedules": {"purge": "rate(1 day)"}}}, "know the jobs"),
     "options_of_another_job": ({"emr": {"code": "s3://code/a", "arguments": {"purge": ["--all"]}}}, "know the jobs"),
@@ -310,6 +322,7 @@ REFUSED_TOGETHER: dict[str, tuple[Variables, str]] = {
         },
         "emr.schedules is for one realm",
     ),
+    "receivers_without_events": ({"event_receivers": [CHANGES_QUEUE]}, "event_receivers needs events = true"),
     "nothing_to_deploy": ({"package": "nowhere.zip"}, "`make package` builds it"),
 }
 """Variables that contradict each other, and what is said of it."""

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, IDEMPOTENCY_LIFETIME, TASK_PROPERTIES
+from arco_catalog.config.variables import AUTHENTICATION, EVENTS, FUNCTIONS, IDEMPOTENCY_LIFETIME, TASK_PROPERTIES
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.telemetry.emf import COLLECTIONS, REQUESTS, TASKS
 from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC, WITH_JOBS
@@ -94,6 +94,7 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
         assert TaskPolicies.of_pairs(TASK_PROPERTIES.read(said)) == TaskPolicies.parse(
             cast(dict[str, str], given.get("task_properties", {}))
         )
+        assert EVENTS.read(said) == given.get("events", False)
         assert said.get("OTEL_EXPORTER_OTLP_ENDPOINT") == given.get("otlp_endpoint")
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tests.infra.deployments import ACCEPTED, KEY, WITH_JOBS
+from tests.infra.deployments import ACCEPTED, CHANGES_QUEUE, CHANGES_TOPIC, KEY, WITH_JOBS
 from tests.infra.evaluation import Policies, Request
 from tests.infra.policies import Statement, of_bucket, of_roles, statements
 from tests.infra.terraform import Plan
@@ -88,6 +88,19 @@ def test_a_wildcard_stands_only_at_the_end_of_a_resource_or_before_the_ending_of
         start = re.sub("/_realm/catalogs/[*]/_catalog/(tasks/open|core/proposals)/", "/", resource)  # of each catalog
         start = start.removesuffix(".gz").removesuffix(".metadata.json").removesuffix(".avro").removesuffix("*")
         assert "*" not in start, resource
+
+
+@pytest.mark.parametrize(
+    ("action", "receiver"), [("sqs:SendMessage", CHANGES_QUEUE), ("sns:Publish", CHANGES_TOPIC)], ids=["sqs", "sns"]
+)
+def test_the_worker_alone_sends_events_and_only_to_what_was_named(plan: Plan, action: str, receiver: str) -> None:
+    roles = of_roles(plan.deployment("rest"))
+
+    senders = [name for name in FUNCTIONS if allowed(roles, function(name), action, receiver)]
+    assert senders == ["work"]
+    assert not allowed(roles, function("work"), action, f"{receiver}-another")
+    others = [of_roles(plan.deployment(name)) for name in ACCEPTED if name != "rest"]
+    assert not any(allowed(each, function("work"), action, receiver) for each in others)
 
 
 @pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"])

@@ -7,6 +7,7 @@ from arco_catalog.config.variables import (
     ALLOW_LOCATION_OVERLAP,
     ALLOWED_LOCATIONS,
     AUTH,
+    EVENTS,
     IDEMPOTENCY_CLEANUP_ENABLED,
     IDEMPOTENCY_DIALECT,
     IDEMPOTENCY_ENABLED,
@@ -49,6 +50,7 @@ def locals_of(cloud: Cloud) -> str:
     """The block of locals of a cloud's module: `catalog_settings`, `task_settings` and `realm_settings`."""
     catalog = [setting for setting in CATALOG if not (cloud is AZURE and setting is ALLOWED_LOCATIONS)]
     tasks = {setting.name: environment_of(setting, f"var.purge.{field}") for setting, field in PURGE.items()}
+    tasks[EVENTS.name] = environment_of(EVENTS, f"var.{terraform_name(EVENTS)}")
     tasks[TASK_PROPERTIES.name] = 'join(",", [for name, value in var.task_properties : "${name}=${value}"])'
     lines = [
         *_object("catalog_settings = {", _environment(catalog), "}"),

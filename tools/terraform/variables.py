@@ -8,6 +8,7 @@ from arco_catalog.config.variables import (
     ALLOW_LOCATION_OVERLAP,
     ALLOWED_LOCATIONS,
     AUTH,
+    EVENTS,
     GATEWAY_PRINCIPAL_CLAIM,
     GATEWAY_ROLES_CLAIM,
     IDEMPOTENCY_CLEANUP_ENABLED,
@@ -162,6 +163,7 @@ def _catalog(cloud: Cloud) -> Iterator[TerraformVariable]:
         {"mode": PURGE_MODE, "undrop_window": PURGE_UNDROP_WINDOW, "trust_locations": PURGE_TRUST_LOCATIONS},
     )
     yield TASK_PROPERTIES
+    yield from _events(cloud)
     yield of_setting(LOG_LEVEL, default=quoted(cloud.log_level))
     if cloud.verifies_callers:
         yield _source_principals(cloud)
@@ -224,6 +226,41 @@ def _allowed_locations(cloud: Cloud) -> TerraformVariable:
         ),
         description="Folders outside the warehouse where tables may live, as gs://bucket/folder. Sixteen at most: a "
         "bucket takes twenty conditions for one account and role.",
+    )
+
+
+def _events(cloud: Cloud) -> Iterator[TerraformVariable]:
+    """Whether there is an event feed, and the queues and topics that the worker may send to."""
+    yield of_setting(
+        EVENTS,
+        description="Fill the event feed of each catalog, and send its events to subscriptions, which `arco events "
+        "subscribe` makes (docs/events.md).",
+    )
+    if cloud is AWS:
+        pattern = "^arn:aws[a-z-]*:(sqs|sns):[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}([.]fifo)?$"
+        form = "ARNs of queues of SQS and topics of SNS"
+    elif cloud is GOOGLE:
+        pattern = "^projects/[a-z][a-z0-9.:-]{4,62}/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$"
+        form = "topics of Pub/Sub, as projects/P/topics/T"
+    else:
+        pattern = (
+            "^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/"
+            "(Microsoft[.]Storage/storageAccounts/[^/]+/queueServices/default/queues|"
+            "Microsoft[.]EventGrid/topics|Microsoft[.]EventGrid/namespaces/[^/]+/topics)/[A-Za-z0-9-]+$"
+        )
+        form = "resource ids of queues of Azure Storage, and of topics of Event Grid"
+    yield TerraformVariable(
+        "event_receivers",
+        f"What the worker may send events to: {form}. Webhooks need no right.",
+        "list(string)",
+        "[]",
+        (
+            Check(
+                f"alltrue([for receiver in var.event_receivers : can(regex({quoted(pattern)}, receiver))])",
+                f"event_receivers must be {form}.",
+            ),
+            Check("length(var.event_receivers) == 0 || var.events", "event_receivers needs events = true."),
+        ),
     )
 
 

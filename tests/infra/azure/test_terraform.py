@@ -15,7 +15,8 @@ from tests.infra.terraform import INFRA, Workspace, copy_module
 MODULE = INFRA / "azure"
 CLIENT = "11111111-2222-3333-4444-555555555555"
 ACCOUNT = "/subscriptions/0/resourceGroups/lakes/providers/Microsoft.Storage/storageAccounts/there"
-
+QUEUE = f"{ACCOUNT}/queueServices/default/queues/changes"
+GRID = "/subscriptions/0/resourceGroups/lakes/providers/Microsoft.EventGrid/topics/changes"
 VAULT = "/subscriptions/0/resourceGroups/lakes/providers/Microsoft.KeyVault/vaults/lake"
 
 with_provider = pytest.mark.optional("terraform-provider-azurerm")
@@ -30,6 +31,8 @@ ACCEPTED: dict[str, dict[str, object]] = {
         "engine_principal_ids": [CLIENT],
         "operator_principal_ids": [CLIENT],
         "source_principals": [CLIENT],
+        "events": True,
+        "event_receivers": [QUEUE, GRID],
         "idempotency_enabled": False,
         "idempotency_lifetime": "PT1H30M",
         "idempotency_cleanup_enabled": False,
@@ -49,6 +52,7 @@ ACCEPTED: dict[str, dict[str, object]] = {
     "any-caller": {"entra": {"client_id": CLIENT}, "allow_any_caller": True},
 }
 _APP = "azurerm_function_app_flex_consumption.app"
+_WORKER = 'azurerm_function_app_flex_consumption.worker["work"]'
 _POLICY = "azurerm_storage_management_policy.store[0]"
 _ROLE = "azurerm_role_assignment"
 
@@ -76,6 +80,9 @@ PLANNED = {
         f"{_APP}.always_ready[0].instance_count == 2",
     ],
     "existing": [
+        f'{_ROLE}.events["{QUEUE}"].role_definition_name == "Storage Queue Data Message Sender"',
+        f'{_ROLE}.events["{GRID}"].role_definition_name == "EventGrid Data Sender"',
+        f'{_WORKER}.app_settings["ARCO_EVENTS"] == "true"',
         "length(azurerm_storage_account.store) == 0 && length(azurerm_resource_group.group) == 0",
         'output.store == "abfss://lake@there.dfs.core.windows.net/lakes/one"',
         f'endswith({_ROLE}.engine["{CLIENT}"].scope, "/there/blobServices/default/containers/lake")',
@@ -133,6 +140,7 @@ REFUSED: dict[str, dict[str, object]] = {
     "max_instances": {"max_instances": 0},
     "always_ready": {"always_ready": 200},
     "log_level": {"log_level": "LOUD"},
+    "event_receivers": {"events": True, "event_receivers": [ACCOUNT]},
     "auth": {"auth": ["internal"], "authorization": "none", "entra": None},
     "token_key_secret": {"token_key_secret": "lake/token-key"},
     "vending": {"vending": True},

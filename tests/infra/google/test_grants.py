@@ -3,7 +3,7 @@
 import pytest
 
 from tests.infra.google.conftest import Values
-from tests.infra.google.values import ADA, SPARK
+from tests.infra.google.values import ADA, CHANGES, SPARK
 
 API = "serviceAccount:lake-api@my-project.iam.gserviceaccount.com"
 RECONCILE = "serviceAccount:lake-reconcile@my-project.iam.gserviceaccount.com"
@@ -166,3 +166,12 @@ def test_where_tokens_are_vended_engines_have_no_binding_in_the_bucket(values: V
 
     assert members == {API, RECONCILE, TASKS, COLLECT, VENDING, ADA}
     assert VENDING not in {binding["member"] for binding in values["folder"]["bindings"].values()}
+
+
+def test_the_account_of_tasks_publishes_events_to_the_topics_that_were_named(values: Values) -> None:
+    of_tasks = values["folder"]["members"]["tasks"]
+    topic = {"project": "another-project", "topic": "changes", "member": of_tasks}
+    assert values["folder"]["event_topics"] == {CHANGES: topic}
+    assert values["folder"]["environment"]["ARCO_EVENTS"] == "true"
+    assert values["fresh"]["event_topics"] == {}
+    assert values["fresh"]["environment"]["ARCO_EVENTS"] == "false"

@@ -26,6 +26,7 @@ _SHOWN = {
     "service_environment": "local.service_environment",
     "vend_permissions": "local.vend_permissions",
     "token_key_permissions": "local.token_key_permissions",
+    "event_topics": "local.event_topics",
     "storage": "local.storage",
     "serve": "local.serve",
     "jobs": "local.jobs",
@@ -44,6 +45,7 @@ _SHOWN = {
 
 SPARK = "serviceAccount:lake-spark@my-project.iam.gserviceaccount.com"
 ADA = "user:ada@example.com"
+CHANGES = "projects/another-project/topics/changes"
 ACCEPTED: dict[str, Variables] = {
     "fresh": {"engine_members": [SPARK, SPARK]},
     "folder": {
@@ -64,6 +66,8 @@ ACCEPTED: dict[str, Variables] = {
         "idempotency_cleanup_enabled": False,
         "request_metrics": False,
         "enable_apis": False,
+        "events": True,
+        "event_receivers": [CHANGES],
     },
     "anyone": {
         "authorization": "none",
@@ -117,6 +121,10 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     ),
     "warehouse_of_other_catalogs": ({"warehouse": "catalogs"}, "other catalogs lie in that folder"),
     "key_in_the_environment": ({"environment": {"ARCO_TOKEN_KEY": "k"}}, "would lie in Terraform's state"),
+    "receiver_by_its_subscription": (
+        {"events": True, "event_receivers": ["projects/another-project/subscriptions/changes"]},
+        "event_receivers must be topics of Pub/Sub",
+    ),
     "unknown_level": ({"log_level": "verbose"}, "debug, info, warning or error"),
 }
 """A variable that can't be right whatever the others are, and what is said of it."""
@@ -138,6 +146,7 @@ REFUSED_TOGETHER: dict[str, tuple[Variables, str]] = {
         "Cloud Run would refuse the tokens",
     ),
     "vending_without_grants": ({"vending": True}, "needs a realm: without grants"),
+    "receivers_without_events": ({"event_receivers": [CHANGES]}, "event_receivers needs events = true"),
     "too_little_memory": ({"cpu": 4, "memory": 1024}, "512 to 4096 MB for each core"),
     "more_kept_than_allowed": ({"min_instances": 30}, "0 to max_instances"),
 }
