@@ -1,8 +1,8 @@
 """Publishes CloudEvents to topics of Azure Event Grid, by requests of our own: to custom topics, and to topics of
 namespaces.
 
-Source: Azure Event Grid, "Publish events to custom topics using access keys", "Event Grid event schema" (limits), "Event
-Grid data plane REST API" (publish cloud events); the authentication of azure-eventgrid, Azure's library.
+Source: Azure Event Grid, "Publish events to custom topics using access keys", "Event Grid event schema" (limits),
+"Event Grid data plane REST API" (publish cloud events); the authentication of azure-eventgrid, Azure's library.
 """
 
 import re
