@@ -103,6 +103,26 @@ async def test_a_topic_takes_messages_after_one_that_failed(brokers: Cluster) ->
     assert [each.value() for each in brokers.messages(TOPIC)] == [b"{}", b"{}"]
 
 
+async def test_a_producer_that_failed_is_replaced(brokers: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Producer] = []
+
+    def produce(settings: dict[str, object]) -> Producer:
+        made.append(Producer(settings))
+        return made[-1]
+
+    monkeypatch.setattr(kafka, "Producer", produce)
+    topic = KafkaTopic(NAME, brokers.environment)
+    await topic.send(MESSAGE)
+    await topic.send(MESSAGE)
+    assert len(made) == 1
+    with pytest.raises(EventRefused):
+        await topic.send(Message("1", None, b"x" * 1_000_001))
+    await topic.send(MESSAGE)
+    await topic.close()
+
+    assert len(made) == 2, "after a fatal error, a producer sends nothing more"
+
+
 async def test_an_outage_is_not_the_event_s_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka, "SETTINGS", {**kafka.SETTINGS, "message.timeout.ms": 300})
 
