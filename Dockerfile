@@ -1,6 +1,6 @@
 # The server as an image: `make image`. It runs as any user but root, writes nothing outside of /var/lib/arco and /tmp,
 # and listens on all addresses of its container: publish the port on loopback, or behind something that authenticates.
-# --build-arg ARCO_EXTRAS=gcs leaves out the libraries of other clouds: extras of pyproject.toml, joined by commas.
+# --build-arg ARCO_EXTRAS=gcs leaves out the libraries of others: extras of pyproject.toml, joined by commas.
 # The digest is that of the index of all platforms. `docker buildx imagetools inspect python:3.11-slim-bookworm` prints
 # the newest, with Debian's security updates: replace it before a release.
 ARG PYTHON=3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
