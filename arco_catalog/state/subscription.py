@@ -1,7 +1,7 @@
 """Subscriptions to the events of a catalog: where events are sent, which, and up to which one they were
 (docs/design/delivery.md).
 
-A subscription is one object that is changed by compare-and-swap. An event that its receiver refused for good is kept
+A subscription is one object that is changed by compare-and-swap. An event that its receiver never accepts is kept
 beside it, as an object that never changes: a dead letter.
 """
 
@@ -99,7 +99,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An event that a receiver refused for good, or failed to take too often, with its number in the feed."""
+    """An event that a receiver did not accept, or failed to take too often, with its number in the feed."""
 
     number: int
     reason: str

@@ -49,8 +49,9 @@ class Topic:
         self._now_ms = now_ms
 
     async def publish(self, event: bytes) -> None:
-        """Publishes a CloudEvent in JSON, as a batch of one. Raises `StoreDenied` without credentials or if the event
-        is refused, and `StoreUnavailable` if the service is too busy or the outcome is unknown."""
+        """Publishes a CloudEvent in JSON, as a batch of one. Raises `InvalidContent` if the event is not accepted,
+        `StoreDenied` without credentials or rights, and `StoreUnavailable` if the service is too busy or the
+        outcome is unknown."""
         answer = await fetch(
             self._url,
             {"content-type": CONTENT_TYPE, **await self._authorization()},

@@ -55,8 +55,8 @@ class KafkaTopic:
         self._lock = Lock()
 
     async def send(self, message: Message) -> None:
-        """Sends a message, and returns when all replicas in sync have it. Raises `DeliveryError`: `EventRefused` for a
-        message that is too large or invalid, else `ReceiverUnreachable`."""
+        """Sends a message, and returns when all replicas in sync have it. Raises `DeliveryError`:
+        `ReceiverUnreachable`, unless the message is too large or invalid."""
         await asyncio.to_thread(self._send, message)
 
     async def close(self) -> None:

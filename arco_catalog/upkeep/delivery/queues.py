@@ -46,9 +46,9 @@ FORMS = {
 
 
 def queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sink | None:
-    """Returns the queue or topic of this name, with the credentials of the environment; None if it is a name of something
-    else. Imports only the modules of its service. Raises `ValueError` for a name that is none by its form, or whose
-    library is not installed, and `ValueError` or `StoreError` for credentials that can't be used."""
+    """Returns the queue or topic of this name, with the credentials of the environment; None if the name is of
+    something else. Imports only the modules of its service. Raises `ValueError` for a name that is none by its form, or
+    whose library is not installed, and `ValueError` or `StoreError` for credentials that can't be used."""
     queue = _queue_of(name, environment, now_ms)
     host = urlsplit(name).hostname or ""
     form = next((form for part, form in FORMS.items() if name.startswith(part) or part in host), None)

@@ -23,7 +23,7 @@ class DeliveryError(Exception):
 
 
 class EventRefused(DeliveryError):
-    """The receiver refused the event itself."""
+    """The receiver does not accept the event itself."""
 
     max_tries = 3
 
