@@ -11,7 +11,7 @@ from dataclasses import replace
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.iceberg.json import MalformedJson
 from arco_catalog.operations.feed import read_segment
-from arco_catalog.planning.feed import Chain, drops, gap_record, merge
+from arco_catalog.planning.feed import Chain, drops, gap_record, merge, position_after
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.feed import FeedRecord
@@ -90,11 +90,14 @@ class Sequencer:
             is_end = await begin(session, feed, head, stats)
         else:
             operations = await new_operations(session, head, feed.last.registry, feed.tail)
-            if operations.is_all and feed.has_begun and feed.is_complete:
+            if operations.is_all:
+                end = position_after(operations.records, feed.last.registry)
                 is_end = await self._enter(session, feed, operations.records, stats)
+                if not (feed.has_begun and feed.is_complete) and feed.last.registry.is_at(end):
+                    is_end &= await begin(session, feed, head, stats)
             else:  # tables wait until all operations have entered that may have created them
                 await append(session, feed, operations.records, stats)
-                is_end = operations.is_all and await begin(session, feed, head, stats)
+                is_end = False
         await feed.write_cursors(session)
         return is_end
 
@@ -125,6 +128,7 @@ class Sequencer:
         were tried in vain. Returns whether these are all that can enter now."""
         cursors, gone = await _moved(session, feed.cursors, operations)
         moved = self._in_order(cursors, operations)
+        dropped = drops(operations).keys() & cursors.keys()
         feed.forget_others(moved)
         is_full = feed.kept >= MAX_KEPT
         if is_full:
@@ -138,7 +142,8 @@ class Sequencer:
             commits = await gather(*(self._commits(session, feed, each, cursors[each], stats) for each in batch))
             found |= {entity: new for entity, new in zip(batch, commits, strict=True) if new is not None}
             tried += batch
-        planned = merge(operations, [new.chain for new in found.values()])
+        waiting = [Chain(entity, [], has_more=True) for entity in dropped.difference(tried)]
+        planned = merge(operations, [*(new.chain for new in found.values()), *waiting])
         await append(session, feed, planned, stats)
         for entity, new in found.items():
             _note(feed, entity, new)
@@ -149,7 +154,7 @@ class Sequencer:
                 self._in_vain[entity] = self._steps
         is_left = any(self._in_vain.get(each, 0) < self._run_since for each in moved[len(tried) :])
         has_more = is_left or feed.rest or feed.searches or len(planned) < len(operations) + _count(found)
-        return feed.has_begun and not has_more
+        return not has_more
 
     def _in_order(self, moved: Mapping[str, FeedCursor], operations: Sequence[FeedRecord]) -> Sequence[str]:
         """Returns the entities of `moved` in the order in which a step tries them: first those of the operations, which

@@ -78,6 +78,60 @@ async def test_a_start_beside_an_undecided_transaction_makes_one_segment_and_end
     assert (await scenario.run()).records == 1
 
 
+async def test_commits_enter_before_the_drop_of_their_table_while_a_start_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = FeedScenario()
+    await scenario.fixture.namespace("db")
+    for name in ("t", "u"):
+        await scenario.fixture.table(name)
+    await scenario.leave_undecided(monkeypatch, ("t",), made="made")
+    await scenario.run()
+    await scenario.change("u")
+    await drop_table(scenario.fixture.session(), NS, "u", purge=False)
+
+    await scenario.run()
+
+    assert (await scenario.shown())[-2:] == ["commit u", "drop-table"]
+
+
+@pytest.mark.parametrize("limit", ["MAX_ENTITIES", "MAX_RECORDS", "MAX_KEPT"])
+async def test_commits_enter_before_the_drop_of_their_table_in_however_many_steps(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """With `MAX_KEPT` a table that is not dropped has a chain of which more is left than a step may keep."""
+    names = ("u", "v", "w")
+    for name in names:
+        await scenario.fixture.table(name)
+    await scenario.run()
+    monkeypatch.setattr(sequencer, limit, 1)
+    monkeypatch.setattr(sequencer, "AT_ONCE", 1)
+    monkeypatch.setattr(commit_chain, "MAX_RECORDS", 3)
+    for _ in range(7):
+        await scenario.change()
+    await scenario.run()
+    before = len(await scenario.records())
+    for _ in range(7):
+        await scenario.change()
+    for name in names:
+        await scenario.change(name)
+    for name in names:
+        await drop_table(scenario.fixture.session(), NS, name, purge=False)
+
+    assert (await scenario.run()).is_end
+
+    shown, records = (await scenario.shown())[before:], (await scenario.records())[before:]
+    assert sorted(each for each in shown if each != "commit t") == [
+        "commit u",
+        "commit v",
+        "commit w",
+        *["drop-table"] * 3,
+    ]
+    for number, record in enumerate(records):
+        if shown[number] == "drop-table":
+            assert record.entity in {each.entity for each in records[:number]}
+
+
 async def test_undecided_tables_delay_no_other(scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("u", "v", "w"):
         await scenario.fixture.table(name)
