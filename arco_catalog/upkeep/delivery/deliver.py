@@ -27,7 +27,8 @@ events again."""
 RUN_MS = 60_000
 """After so long a delivery pauses, and is due again at once: other tasks of the catalog have their turn before it."""
 FIRST_PAUSE_MS, LAST_PAUSE_MS = 5_000, 60 * 60_000
-"""The pause after the first failed attempt at an event, which every later one doubles, and the limit of pauses."""
+"""The pause after the first failed attempt at an event, which every later one doubles, and the limit of pauses, also of
+those that a receiver requests."""
 MAX_PROBLEM = 500
 """The maximum length of a problem, in characters."""
 
@@ -171,11 +172,11 @@ class _Delivery:
 
     async def failed(self, error: DeliveryError) -> DeliveryResult:
         """Stores that the next event was not delivered, why, and when it is tried again: after a pause that doubles
-        with each failure, up to an hour. The try counts against the event only if the error has `max_tries`. Returns
-        the result."""
+        with each failure, or a longer one that the receiver requests, up to an hour. The try counts against the event
+        only if the error has `max_tries`. Returns the result."""
         before = self.subscription
-        pause_ms = FIRST_PAUSE_MS << min(before.failures, 20)
-        next_ms = self._open_session().now_ms() + min(pause_ms, LAST_PAUSE_MS)
+        pause_ms = max(FIRST_PAUSE_MS << min(before.failures, 20), error.pause_s * 1_000)
+        next_ms = self._open_session().now_ms() + int(min(pause_ms, LAST_PAUSE_MS))
         problem, counts = str(error)[:MAX_PROBLEM], error.max_tries is not None
         self.subscription = before.failed(problem, next_ms, counts=counts)
         await self._save()

@@ -8,18 +8,25 @@ from arco_catalog.state.fields import text
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_ANSWER_BYTES = 64 << 10
-"""The maximum size of a receiver's response, of which only the status is read."""
+"""The maximum size of a receiver's response, of which only the status and `Retry-After` are read."""
 DENIALS = frozenset({401, 403, 404, 405, 407, 410})
 """Statuses by which a receiver denies access to the sender, whatever the event is."""
 REFUSALS = frozenset({400, 413, 415, 422})
 """Statuses by which a receiver does not accept an event."""
+OVERLOADS = frozenset({429, 503})
+"""Statuses by which a receiver accepts events later, and may request a pause."""
 
 
 class DeliveryError(Exception):
     """A receiver did not take an event. After `max_tries` such failures the event is kept as a dead letter; None if it
-    is tried for ever, since it is not because of the event."""
+    is tried for ever, since it is not because of the event. `pause_s` is the pause in seconds that the receiver
+    requests before the next attempt; 0 if it requests none."""
 
     max_tries: ClassVar[int | None] = 12
+
+    def __init__(self, reason: str, pause_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.pause_s = pause_s
 
 
 class EventRefused(DeliveryError):
@@ -62,10 +69,11 @@ class Sink(Protocol):
         ...
 
 
-def check_accepted(receiver: str, status: int) -> None:
+def check_accepted(receiver: str, status: int, pause_s: float) -> None:
     """Checks by the status of its response that a receiver has accepted a message: any 2xx. Raises the error of an
-    event for `REFUSALS`, `ReceiverUnreachable` for `DENIALS` and redirects, and else a plain `DeliveryError`. The error
-    has only the status, and the name `receiver`."""
+    event for `REFUSALS`, `ReceiverUnreachable` for `DENIALS` and redirects, and else a plain `DeliveryError`, for
+    `OVERLOADS` with the pause in seconds that the response requests. The error has no more of the response, and the
+    name `receiver`."""
     if 200 <= status < 300:
         return
     reason = f"{receiver} answered with status {status}"
@@ -73,4 +81,4 @@ def check_accepted(receiver: str, status: int) -> None:
         raise EventRefused(reason)
     if status in DENIALS or 300 <= status < 400:
         raise ReceiverUnreachable(reason)
-    raise DeliveryError(reason)
+    raise DeliveryError(reason, pause_s if status in OVERLOADS else 0.0)

@@ -13,6 +13,7 @@ from arco_catalog.upkeep.delivery.sink import (
     check_accepted,
 )
 from storage_backends import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.wire.exchange import retry_after_s
 from storage_backends.wire.fetch import checked_url, fetch
 from storage_backends.wire.http1 import AnswerTooLarge, NeverSent
 from storage_backends.wire.pool import Timeouts
@@ -54,10 +55,10 @@ class Webhook:
                 timeouts=TIMEOUTS,
                 permits=is_usable if self._allows_private else is_public,
             )
-            status = response.status
+            status, pause_s = response.status, retry_after_s(response)
         except StoreError as error:
-            status = _status_of(error)
-        check_accepted(f"the webhook at {self._host}", status)
+            status, pause_s = _status_of(error), 0.0
+        check_accepted(f"the webhook at {self._host}", status, pause_s)
 
     async def close(self) -> None:
         """Does nothing: each message has a connection of its own."""

@@ -1,6 +1,7 @@
 """Deliveries go on after writes of unknown outcome, conflicts, failures of any number and ended tasks, and give way to
 other tasks (docs/design/delivery.md#rule-4)."""
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from arco_catalog.state.task_log import append_task, list_tasks, read_task
 from arco_catalog.tasks.execution import task_session
 from arco_catalog.upkeep.delivery import deliver as delivering
 from arco_catalog.upkeep.delivery.executor import LOOK_AGAIN_MS, Deliveries, submit_delivery
-from arco_catalog.upkeep.delivery.sink import EventRefused, Message, ReceiverUnreachable
+from arco_catalog.upkeep.delivery.sink import DeliveryError, EventRefused, Message, ReceiverUnreachable
 from arco_catalog.upkeep.delivery.subscriptions import subscribe, unsubscribe
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ABSENT, ANY, Outcome, StoreDenied, Unknown, When
@@ -207,6 +208,20 @@ async def test_a_corrupt_subscription_delays_no_other(feeds: Feeds) -> None:
 
     assert await Deliveries().submit_due(feeds.service.session()) == 1
     assert await delivered(feeds)
+
+
+@pytest.mark.parametrize(("requested_s", "waits_s"), [(0.0, 5), (2.0, 5), (90.5, 90.5), (1e9, 3600), (math.inf, 3600)])
+async def test_a_receiver_decides_when_it_is_tried_again_within_limits(
+    feeds: Feeds, requested_s: float, waits_s: float
+) -> None:
+    feeds.receiver.fails = lambda id_: DeliveryError("overloaded", requested_s)
+
+    id_, began_ms = (await feeds.subscription()).id, feeds.service.clock.ms
+    done = await delivering.deliver(feeds.service.session, NAME, id_, lambda _: feeds.receiver)
+
+    stored = await feeds.subscription()
+    assert done.again_ms == stored.next_ms == began_ms + waits_s * 1000
+    assert stored.tries == 1
 
 
 async def test_a_subscription_whose_write_is_not_confirmed_is_made_once(feeds: Feeds) -> None:

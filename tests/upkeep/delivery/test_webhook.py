@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -100,6 +101,31 @@ async def test_a_status_decides_what_comes_next(status: int, error: type[Deliver
     assert type(failed.value) is error
     assert "secret" not in str(failed.value)
     assert requests == ["/hook"], "no redirect is followed, nothing is sent twice"
+
+
+@pytest.mark.parametrize(
+    ("status", "retry_after", "pause_s"),
+    [
+        (429, "120", 120.0),
+        (503, "120", 120.0),
+        (503, "9" * 400, math.inf),
+        (503, "-1", 0.0),
+        (503, "1e9", 0.0),
+        (503, "soon", 0.0),
+        (500, "120", 0.0),
+        (401, "120", 0.0),
+        (422, "120", 0.0),
+    ],
+)
+async def test_an_overloaded_receiver_may_request_a_pause(status: int, retry_after: str, pause_s: float) -> None:
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=status, headers={"retry-after": retry_after})
+
+    async with stub_server(handle) as server:
+        with pytest.raises(DeliveryError) as failed:
+            await Webhook(f"{server.uri}/hook", SECRET, system_now_ms, allows_private=True).send(MESSAGE)
+
+    assert failed.value.pause_s == pause_s
 
 
 @pytest.mark.parametrize(("status", "error"), [(200, None), (400, EventRefused), (503, DeliveryError)])
