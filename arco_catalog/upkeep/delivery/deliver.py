@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import Fields
 from arco_catalog.operations.events import event_of
@@ -112,7 +112,7 @@ class _Delivery:
         while True:
             try:
                 page = await read_feed(self._open_session().state, self.subscription.token, PAGE)
-            except (BadRequest, NoSuchFeed) as error:
+            except (BadRequest, NoSuchFeed, InternalError) as error:
                 return await self.failed(ReceiverUnreachable(f"the feed can't be read: {error.message}"))
             stopped = await self.send(page, event_filter, sink)
             if stopped is not None:

@@ -2,7 +2,7 @@
 
 import logging
 
-from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitStateUnknown
+from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.feed import NoSuchFeed, read_feed
 from arco_catalog.protocol.catalog import Session
@@ -131,11 +131,11 @@ async def submit_delivery(session: Session, subscription: Subscription) -> str:
 
 async def has_news(session: Session, subscription: Subscription) -> bool:
     """Whether the feed has records after the cursor of a subscription, or can't be read on from there, which a delivery
-    then records. False if there is no feed. Raises `StoreError`, and `InternalError`."""
+    then records. False if there is no feed. Raises `StoreError`."""
     try:
         page = await read_feed(session.state, subscription.token, PAGE)
     except NoSuchFeed:
         return False
-    except BadRequest:
+    except (BadRequest, InternalError):
         return True
     return not page.is_end or any(record.number > subscription.cursor for record in page.records)

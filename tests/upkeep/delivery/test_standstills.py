@@ -9,6 +9,7 @@ import pytest
 
 from arco_catalog.iceberg.errors import AlreadyExists, InternalError
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.state.feed_floor import read_feed_floor
 from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters, read_subscription
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import append_task, list_tasks, read_task
@@ -207,6 +208,23 @@ async def test_a_corrupt_subscription_delays_no_other(feeds: Feeds) -> None:
     await feeds.service.store.put(state.paths.subscription("a-corrupt-one"), b"{", ABSENT)
 
     assert await Deliveries().submit_due(feeds.service.session()) == 1
+    assert await delivered(feeds)
+
+
+async def test_a_corrupt_segment_is_a_problem_of_the_subscription_until_it_is_restored(feeds: Feeds) -> None:
+    state, store = feeds.service.session().state, feeds.service.store
+    key = state.paths.feed_segment(await read_feed_floor(state))
+    whole = await state.read(key)
+    assert whole is not None
+    await store.put(key, b"{", ANY)
+
+    assert await Deliveries().submit_due(feeds.service.session()) == 0
+    await work(feeds, store)
+    stopped = await feeds.subscription()
+    assert f"the feed can't be read: The record {key} is not JSON" in str(stopped.problem)
+    assert (stopped.cursor, stopped.tries, feeds.receiver.taken) == (0, 0, [])
+
+    await store.put(key, whole.body, ANY)
     assert await delivered(feeds)
 
 
