@@ -88,7 +88,8 @@ async def test_options_select_events(fixture: CatalogFixture, folder: Path) -> N
 
 async def test_a_subscription_is_made_listed_and_removed(fixture: CatalogFixture, folder: Path) -> None:
     store = ("--store", f"file:{folder}")
-    made = await arco("events", "subscribe", "alerts", "--to", WEBHOOK, "--type", "drop-table", "--new", *store)
+    url = f"{WEBHOOK}?key=hidden"
+    made = await arco("events", "subscribe", "alerts", "--to", url, "--type", "drop-table", "--new", *store)
     assert made.code == 0, made.err
     assert "where ARCO_EVENTS=true is in the environment" in made.out
     secret = made.out.rpartition(": ")[2].strip()
@@ -96,15 +97,16 @@ async def test_a_subscription_is_made_listed_and_removed(fixture: CatalogFixture
     assert found is not None
     assert (found.subscription.secret, found.subscription.sink, found.subscription.event_filter) == (
         secret,
-        WEBHOOK,
+        url,
         {"operation-types": ["drop-table"]},
     )
     assert found.subscription.cursor > 0
 
     listed = await arco("events", "subscriptions", "--json", *store)
     [described] = json.loads(listed.out)
-    assert (described["name"], described["to"]) == ("alerts", WEBHOOK)
+    assert (described["name"], described["to"]) == ("alerts", f"{WEBHOOK}?...")
     assert secret not in listed.out
+    assert "hidden" not in (await arco("events", "subscriptions", *store)).out
 
     again = await arco("events", "subscribe", "alerts", "--to", WEBHOOK, *store)
     assert "There is a subscription 'alerts' already" in again.err

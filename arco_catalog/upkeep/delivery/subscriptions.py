@@ -115,10 +115,12 @@ async def resend(
 
 
 def described(subscription: Subscription) -> JsonObject:
-    """Returns a subscription as JSON for people and programs, without its secret, id and token."""
+    """Returns a subscription as JSON for people and programs, without its secret, id and token, and without the query
+    of a webhook's URL, which often has a secret."""
+    address, query, _ = subscription.sink.partition("?")
     return {
         "name": subscription.name,
-        "to": subscription.sink,
+        "to": f"{address}?..." if query else address,
         "filter": subscription.event_filter,
         "delivered-up-to": subscription.cursor,
         "created-ms": subscription.created_ms,
