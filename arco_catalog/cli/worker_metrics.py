@@ -33,6 +33,10 @@ ROOM_BYTES = sum(FILE_BYTES.values())
 """What the files of a worker take."""
 
 
+MAX_TRIES = 20
+"""How often a supervisor tries to create a directory that it can lock."""
+
+
 class WorkerMetrics(Collector):
     """The metrics that the workers of a supervisor count in a directory."""
 
@@ -94,19 +98,32 @@ class WorkerMetrics(Collector):
 def metrics_directory(workers: int) -> Iterator[Path]:
     """Creates a directory for the files of this many workers, in memory if the system has a directory there with enough
     room, and removes it at the end. First removes the directories of supervisors that were killed. Raises `CliError` if
-    there is no directory with enough space."""
+    there is no directory with enough space, or none that can be locked."""
     parent = _directory_with_room(workers * ROOM_BYTES)
     for left in parent.glob(f"{PREFIX}*"):
         if (lock := _locked(left)) is not None:
             _remove(left, lock)
-    lock = None
-    while lock is None:  # a supervisor that starts at this moment may take the directory for one that is left
-        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        lock = _locked(directory)
+    directory, lock = _locked_directory(parent)
     try:
         yield directory
     finally:
         _remove(directory, lock)
+
+
+def _locked_directory(parent: Path) -> tuple[Path, int]:
+    """Creates a directory that no other supervisor removes, and returns it with the descriptor of its lock. Raises
+    `CliError` if it can't be locked, as on a file system without locks."""
+    for _ in range(MAX_TRIES):  # a supervisor that starts at this moment may take the directory for one that is left
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        lock = _locked(directory)
+        if lock is not None:
+            return directory, lock
+        with suppress(FileNotFoundError):
+            directory.rmdir()
+    raise CliError(
+        f"the metrics of these workers need a directory that can be locked, and none in {parent} can be: its file "
+        "system may have no locks (flock); leave --metrics-port out, or mount one with locks there"
+    )
 
 
 def _directory_with_room(needed: int) -> Path:

@@ -191,6 +191,43 @@ def test_a_file_system_that_is_read_only_but_in_memory_suffices(folders: Path, m
         pass
 
 
+class Locks:
+    """Locks of a file system: the first ones are refused, by an error or because another supervisor has them."""
+
+    def __init__(self, refused: int, error: OSError | None) -> None:
+        self.calls = 0
+        self._refused = refused
+        self._error = error
+
+    def try_lock(self, descriptor: int) -> bool:
+        self.calls += 1
+        assert self.calls < 100, "it goes on for ever"
+        if self.calls <= self._refused and self._error is not None:
+            raise self._error
+        return self.calls > self._refused
+
+
+def test_on_a_file_system_without_locks_a_supervisor_ends_with_the_reason(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks = Locks(1_000, OSError(errno.ENOTSUP, "Operation not supported"))
+    monkeypatch.setattr(worker_metrics, "try_lock", locks.try_lock)
+    with (
+        pytest.raises(CliError, match=f"none in {folders} can be: its file system may have no locks"),
+        metrics_directory(2),
+    ):
+        pass
+    assert list(folders.iterdir()) == []
+
+
+def test_directories_that_others_take_while_they_are_made_do_not_stop_a_supervisor(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_metrics, "try_lock", Locks(3, None).try_lock)
+    with metrics_directory(2) as folder:
+        assert list(folders.iterdir()) == [folder]
+
+
 def test_a_directory_of_another_programs_metrics_is_not_used(tmp_path: Path) -> None:
     mine, others = tmp_path / "mine", tmp_path / "others"
     mine.mkdir()
