@@ -39,6 +39,7 @@ from arco_catalog.state import (
 )
 from arco_catalog.state import lineage as events
 from arco_catalog.upkeep.delegation_service import payload
+from arco_catalog.upkeep.delivery import deliver, sink, webhook
 from arco_catalog.upkeep.purge import reach
 from arco_catalog.vending import delete_body, outbound, s3_operation
 from tools.support.generated_files import write_or_check
@@ -286,6 +287,14 @@ FORMATS: Sequence[Format] = (
         "-",
         "-",
         REQUEST,
+    ),
+    Format(
+        "Answers of webhooks that get events",
+        "receivers that operators chose",
+        size_of(sink.MAX_ANSWER_BYTES),
+        f"the status, and a pause of {deliver.LAST_PAUSE_MS // 60_000} minutes",
+        "-",
+        f"{webhook.TIMEOUTS.exchange_s:.0f} s",
     ),
 )
 
