@@ -110,7 +110,8 @@ def _time(claims: JsonObject, name: str) -> float | None:
 
 
 def check_bearer_token(claims: Container[str]) -> None:
-    """Raises `NotAuthorized` for the claims of a token that is bound to a key, or is no access token."""
+    """Raises `NotAuthorized` if these names of claims have one that no bearer token has: `cnf`, which binds a token to
+    a key, or `events`, of a token that reports an event and is no access token."""
     for name, reason in _NOT_OF_BEARER_TOKENS.items():
         if name in claims:
             raise NotAuthorized(f"The token has the claim '{name}': {reason}")
@@ -171,8 +172,8 @@ def claim_at(claims: JsonObject, path: str) -> JsonValue:
 def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
     """Returns the principal roles that a token activates by the claim at `path`: an array of names, or names separated
     by blanks. None, for all roles of the principal, if no claim is configured. A token without the claim activates
-    none. Raises `NotAuthorized` for an array with a value that is not a string, for a malformed name in a
-    text, and for a claim of another form."""
+    none. Raises `NotAuthorized` for an array with a value that is not a string, for a malformed name in a text, and for
+    a claim of another form."""
     if path is None:
         return None
     match claim_at(claims, path):

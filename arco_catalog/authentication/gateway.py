@@ -28,8 +28,8 @@ _ROLE = r"(arn:[a-z-]+:sts::[0-9]*:assumed-role/[^/]+)/(.*)"
 class GatewayAuthenticator:
     """Authenticates by the event of the gateway in front of a function, but not requests without an event, nor bearer
     tokens that the gateway has not verified: other authenticators may. `apis` are the realms of trusted APIs and
-    function URLs by their ids. `roles_claim` is the claim of tokens that names principal roles, None to activate
-    all."""
+    function URLs by their ids. `principal_claim` is the claim of tokens that names the principal, and `roles_claim` the
+    one that names principal roles, None to activate all."""
 
     apis: Mapping[str, str]
     principal_claim: str = "sub"
@@ -58,9 +58,9 @@ class GatewayAuthenticator:
         )
 
     def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:
-        """The result for the principal of a token, given by the claims that the gateway has verified. Raises
-        `NotAuthorized` if a claim is missing or malformed, the issuer is not an HTTPS URL, or the token is no bearer
-        token."""
+        """Returns the result for the principal of a token, given by the claims that the gateway has verified, with the
+        roles in the claim `roles_claim`. Raises `NotAuthorized` if a claim is missing or malformed, the issuer is not
+        an HTTPS URL, or the token is no bearer token."""
         check_bearer_token(claims)
         texts = {name: value for name, value in claims.items() if isinstance(value, str)}
         issuer, subject = text_claim(texts, "iss"), text_claim(texts, self.principal_claim)
@@ -71,8 +71,9 @@ class GatewayAuthenticator:
 
 
 def _signer(realm: str, arn: str) -> AuthenticationResult:
-    """The result for the principal that signed a request, given by its ARN, after the gateway has verified the
-    signature. All sessions of an assumed role are one principal. Raises `NotAuthorized` without a usable ARN."""
+    """Returns the result for the principal that signed a request, given by its ARN, after the gateway has verified the
+    signature. All sessions of an assumed role are one principal, and the session's name is in the result. Raises
+    `NotAuthorized` without a usable ARN."""
     if not arn or not arn.isprintable() or " " in arn:
         raise NotAuthorized("The request is signed, but the gateway did not pass on the caller's identity")
     principal, session = without_session(arn)
@@ -117,13 +118,13 @@ def without_session(arn: str) -> tuple[str, str | None]:
 
 
 def inner(value: object, name: str) -> object:
-    """A member of a JSON object, None if it is missing or the value is not an object."""
+    """Returns the member `name` of a JSON object, None if it is missing or `value` is not an object."""
     return value.get(name) if isinstance(value, dict) else None
 
 
 def printable(text: str) -> str:
-    """The text as receipts and logs have it: with question marks for control characters, and cut to `MAX_TEXT`
-    characters. A text that had to be changed gets a digest, so that two names stay different."""
+    """Returns a principal's name as receipts and logs have it: with question marks for control characters, and at most
+    `MAX_TEXT` characters. A text that had to be changed ends with a digest of it, so that two names stay different."""
     shown = re.sub(CONTROL, "?", text[:MAX_TEXT])
     if shown == text:
         return text

@@ -76,8 +76,8 @@ class NoUsableKey(ValueError):
 def parse_keys(body: bytes) -> Sequence[PublicKey]:
     """Returns the public keys of a key set (JWKS) by which this server verifies signatures: with an id, a supported
     type and no private part, of RSA with a length in `RSA_BYTES`, and on Edwards curves no point for which anyone can
-    sign. Leaves out others. Raises `NoUsableKey` if none
-    remains, and `ValueError` if the set has more than `MAX_KEYS` keys, or if the body is no key set."""
+    sign. Skips others. Raises `NoUsableKey` if none remains, and `ValueError` if the set has more than `MAX_KEYS` keys,
+    or if the body is no key set."""
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:
@@ -106,7 +106,8 @@ def _verifies(jwk: JsonObject) -> bool:
 
 
 def _length(number: object) -> int:
-    """The number of bytes of a number that a key has in base64url, without leading zeros; 0 if it is malformed."""
+    """Returns the number of bytes of a number that a published key has in base64url, without leading zeros; 0 if it is
+    malformed."""
     return len(_decoded(number).lstrip(b"\0"))
 
 
@@ -225,7 +226,8 @@ class IssuerKeys:
             )
 
     def _refresh(self) -> "asyncio.Task[bool]":
-        """Starts to fetch the issuer's keys, or returns the running task that does so."""
+        """Returns the running task that fetches the issuer's keys, or else starts one. The task returns whether it
+        succeeded."""
         if self._refreshing is None:
             self._attempted_ms = self._now_ms()
             self._refreshing = asyncio.create_task(self._fetch_keys())
@@ -261,8 +263,8 @@ class IssuerKeys:
         return True
 
     def _replace(self, keys: Sequence[PublicKey]) -> None:
-        """Puts newly fetched keys in the place of the present ones, and counts if one of these is no longer
-        published."""
+        """Puts newly fetched keys of an issuer in the place of the present ones, and increments `withdrawn` if one of
+        these is no longer published."""
         if any(key not in keys for key in self._keys):
             self.withdrawn += 1
         self._keys, self._fetched_ms = keys, self._now_ms()

@@ -137,9 +137,9 @@ class KeySource:
         self._reading = asyncio.Lock()
 
     async def current(self) -> TokenKeys:
-        """Returns the keys that sign and verify tokens, after reading them if they are older than `MAX_AGE_MS`. If they
-        can't be read, the failure is logged and the old ones are returned, and without old ones `Unavailable` is
-        raised."""
+        """Returns the keys that sign and verify tokens, after reading them if none were read yet, or they are older
+        than `MAX_AGE_MS`. If they can't be read, the failure is logged and the old ones are returned, and without old
+        ones `Unavailable` is raised."""
         if self._keys is None or self._age_ms() >= MAX_AGE_MS:
             return await self._refresh(MAX_AGE_MS)
         return self._keys

@@ -55,8 +55,8 @@ class _TrustedIssuer:
     withdrawn: int = 0
 
     def recall(self, token: str) -> AuthenticationResult | None:
-        """The cached result of a token; None if there is none, it has expired, or the issuer's keys are too old to
-        verify tokens. After an issuer withdrew a key the cache is emptied first, so that all tokens are verified
+        """Returns the cached result of a token; None if there is none, it has expired, or the issuer's keys are too old
+        to verify tokens. After an issuer withdrew a key the cache is emptied first, so that all tokens are verified
         anew."""
         if self.withdrawn != self.keys.withdrawn:
             self.cache.clear()
@@ -96,8 +96,9 @@ class OidcAuthenticator:
             await trusted.keys.close()
 
     async def _verify(self, token: str, unverified: UnverifiedToken, trusted: _TrustedIssuer) -> AuthenticationResult:
-        """Verifies the signature and the claims of an issuer's token, puts the result into the cache and returns it.
-        Raises `NotAuthorized` and `Unavailable`."""
+        """Verifies the signature and the claims of an issuer's token, puts the result into the cache until the token
+        expires, and returns it. Raises `NotAuthorized` for a token that is not valid, and `Unavailable` if the issuer's
+        keys can't be had now."""
         issuer, algorithm = trusted.issuer, unverified.header.get("alg")
         if not isinstance(algorithm, str) or algorithm not in issuer.algorithms:
             raise NotAuthorized("The token is signed by an algorithm that is not allowed for its issuer")
@@ -111,8 +112,8 @@ class OidcAuthenticator:
 
 
 def _claims_by_any(keys: Sequence[PublicKey], token: str, algorithm: str, issuer: Issuer) -> JsonObject:
-    """Returns the claims of a token that is signed with one of these keys of its issuer. Raises `NotAuthorized` if it
-    is not, and as `verified_claims` does."""
+    """Returns the claims of a token that is signed with one of these keys of the issuer, the first that fits. Raises
+    the `NotAuthorized` of `verified_claims` for the last key if none does, and one of its own without keys."""
     refused = NotAuthorized("The token is signed with a key that its issuer does not have")
     for key in keys:
         try:

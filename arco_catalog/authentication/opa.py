@@ -53,9 +53,9 @@ class PolicyAgent:
 
     async def decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
         """Returns for each question the time, in milliseconds since 1970, at which the policy was queried, if it allows
-        what the question is about, and None if it does not. A cached decision has the time of the earlier query.
-        Without a rule for batches, nothing is allowed that needs `SYSTEM_ACCESS`. Raises `Unavailable` without a
-        readable answer."""
+        what the question is about, and None if it does not. A decision that allows something is cached, with the time
+        of the query. Without a rule for batches, nothing is allowed that needs `SYSTEM_ACCESS`. Raises `Unavailable`
+        without a readable answer."""
         known = {question: self._cached(actor, question) for question in questions}
         unknown = [question for question, queried_ms in known.items() if queried_ms is None]
         about_system = any(question.action == SYSTEM_ACCESS for question in unknown)
@@ -117,7 +117,8 @@ class PolicyAgent:
         return {question: queried_ms if place in allowed else None for place, question in enumerate(questions)}
 
     async def _result(self, url: str, given: JsonObject) -> JsonValue:
-        """Returns the result of a rule for an input. Raises `Unavailable` without one."""
+        """Sends an input to the rule at a URL, and returns the result. Raises `Unavailable` if the policy does not
+        respond, or responds with another status than 200, or with something else than a result in JSON."""
         try:
             response = await self._send(url, dumps({"input": given}))
         except StoreError as error:
@@ -149,8 +150,8 @@ def _unreadable(url: str, reason: str) -> Unavailable:
 
 
 class WireSend:
-    """Sends questions over connections that are kept, for one event loop at a time. No call takes longer than
-    `timeout_s`, repetitions included. It follows no redirects, and uses no proxy."""
+    """Sends questions to the policy's server over connections that are kept, for one event loop at a time. No call
+    takes longer than `timeout_s`, repetitions included. It follows no redirects, and uses no proxy."""
 
     def __init__(self, timeout_s: float, token: str | None = None, ca_bundle: str | None = None) -> None:
         self._timeout_s = timeout_s
@@ -188,15 +189,16 @@ class WireSend:
 
 
 def load_policy_agent(environment: Mapping[str, str], runtime: Runtime) -> tuple[PolicyAgent, WireSend]:
-    """Makes the policy that variables name, and what sends its questions, which the caller closes. Reads a file with a
-    token, and sends nothing. Raises `ValueError`, which names a variable, for an invalid configuration."""
+    """Makes the policy that variables name, and what sends its questions, which the caller closes. Reads the file with
+    a token, if a variable names one, and sends nothing. Raises `ValueError`, which names a variable, for an invalid
+    configuration, and without the URL of the rule for one question."""
     urls = []
     for variable in (OPA_URL, OPA_BATCH_URL):
         url = environment.get(variable.name) or None
         try:
             urls.append(url if url is None else checked_url(url, plain_loopback=True).geturl())
         except StoreError as error:
-            raise ValueError(f"{variable.name}: {error}; or an http one of this machine") from error
+            raise ValueError(f"{variable.name}: {error}; http is allowed only for a URL of this machine") from error
     [url, batch_url] = urls
     if url is None:
         raise ValueError(f"{OPA_BATCH_URL.name} is set, and {OPA_URL.name} is not")

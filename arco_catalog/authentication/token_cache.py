@@ -37,7 +37,8 @@ class TokenCache(Generic[T]):
         self._entries: OrderedDict[bytes, _Entry[T]] = OrderedDict()
 
     def get(self, token: str) -> T | None:
-        """Returns the cached result of a verified token, None if it is not cached or has expired."""
+        """Returns the cached result of a verified token, which then counts as used; None if it is not cached, or has
+        expired, and then drops it."""
         key = _digest(token)
         entry = self._entries.get(key)
         if entry is None:

@@ -51,15 +51,15 @@ class Principals(Protocol):
     """The interface by which the token endpoint reads the principals of one realm from its registry."""
 
     async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
-        """The principal of the realm with a client id, None if there is none."""
+        """Returns the principal of the realm with a client id, None if there is none."""
         ...
 
     async def by_id(self, entity: str) -> PrincipalEntry | None:
-        """The principal of the realm with an entity id, None if there is none."""
+        """Returns the principal of the realm with an entity id, None if there is none."""
         ...
 
     async def by_name(self, name: str) -> PrincipalEntry | None:
-        """The principal of the realm with a name, None if there is none."""
+        """Returns the principal of the realm with a name, None if there is none."""
         ...
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
@@ -144,8 +144,9 @@ class TokenEndpoint:
     async def _decide(
         self, form: Mapping[str, str], headers: Mapping[str, str], realm: str, principals: Principals
     ) -> TokenClaims:
-        """Returns the claims of the token for a request: by the client's credentials, or in exchange for a token.
-        Raises `OAuthError`."""
+        """Returns the claims of the token for a request: by the client's credentials if it has any, whatever the grant
+        type, else in exchange for a token. Raises `OAuthError`, also for a grant type or a requested type of token that
+        is not supported."""
         grant = form.get("grant_type")
         if grant is None:
             raise OAuthError("invalid_request", "The field 'grant_type' is missing")
@@ -170,7 +171,9 @@ class TokenEndpoint:
     async def _by_credentials(
         self, client_id: str, secret: str, scope: str | None, realm: str, principals: Principals
     ) -> TokenClaims:
-        """Returns the claims of a token for the client with this id and secret. Raises `OAuthError`."""
+        """Returns the claims of a token for the client with this id and secret, with the roles that the scope requests.
+        Raises `OAuthError` for an unknown client, a wrong secret, and a scope that is unknown or that the client may
+        not have."""
         principal = None if len(client_id) > MAX_CLIENT_ID else await principals.by_client_id(client_id)
         found = await self.secrets.check(secret, () if principal is None else principal.secrets)
         if principal is None or found is None:

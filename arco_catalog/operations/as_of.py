@@ -41,14 +41,14 @@ _LAST_ENTROPY = bytes([255] * 10)
 
 
 class HistoryCollected(NotFound):
-    """The registry commits or receipts that would answer a question about an instant were deleted, because they are
-    old."""
+    """The registry commits, receipts or pointer by which the state at an instant is found were deleted, because they
+    are old or the table was purged; or a receipt was not written yet."""
 
 
 async def registry_at(session: Session, at_ms: int) -> RegistryState:
-    """Returns the newest registry commit that was made at or before the instant `at_ms`, in milliseconds since 1970.
-    Raises `HistoryCollected` if the history no longer reaches back to it, `InternalError` if a commit that this needs
-    is lost or corrupt, and `NotFound` if there was no commit yet.
+    """Returns the registry as of the newest commit at or before the instant `at_ms`, in milliseconds since 1970. Raises
+    `HistoryCollected` if the history no longer reaches back to it, `InternalError` if a commit that this needs is lost
+    or corrupt, and `NotFound` if there was no commit yet.
 
     The ids of commits are ULIDs of their times, so later commits are skipped without a read.
     """
@@ -103,8 +103,8 @@ async def _missing(session: Session, commit: str, sequence: int) -> HistoryColle
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Lists the tables, views and namespaces in a namespace, as the registry had them at the instant `at_ms`.
-    `registry` is the result of `registry_at` for that instant."""
+    """Lists the tables, views, other relations and namespaces in a namespace, as the registry had them at the instant
+    `at_ms`. `registry` is the result of `registry_at` for that instant."""
 
     session: Session
     registry: RegistryState
@@ -194,7 +194,8 @@ async def _is_committed(session: Session, entry: JsonObject, at_ms: int) -> bool
 async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataFile, JsonObject | None]:
     """Returns the entity's metadata file at the instant, and that file's receipt, None if there is none, as for a file
     with which the entity was registered. The registry had the entity by then, so if all files are later than the
-    instant, the first is the one. Raises `HistoryCollected` if the file can't be found any more."""
+    instant, the first is the one. Raises `HistoryCollected` if the pointer was deleted, or if a receipt on the way back
+    to the instant is missing: deleted, or not written yet."""
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise HistoryCollected(
@@ -215,7 +216,7 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
 
 
 def _collected(gone: SegmentGone) -> HistoryCollected:
-    """Returns the error for a time whose segments of the index were deleted."""
+    """Returns the error for a time at which the registry's index had a segment that was deleted."""
     return HistoryCollected(
         "The registry's history of the requested time no longer exists, as old segments of its index are "
         f"deleted: give a later time ({gone.message})"

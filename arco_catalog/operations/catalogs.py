@@ -52,7 +52,8 @@ class Inventory:
 
     @classmethod
     def of_one(cls, catalog: Catalog) -> "Inventory":
-        """Returns the inventory of a store without a realm, with this one catalog."""
+        """Returns the inventory of a store without a realm: this one catalog, no registry of a realm, and the
+        delegation service of the catalog's store."""
         return cls([DeployedCatalog(catalog.settings.warehouse, lambda: catalog)], [], _service(catalog))
 
 
@@ -84,8 +85,9 @@ async def deployed_catalogs(catalog: Catalog, url: str, realms: Sequence[str] = 
 
 async def take_inventory(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Inventory:
     """Returns the owners of state in the named realms of the store at `url`, or without names in the realm at its root;
-    if there is no realm at the root either, `catalog` is the only one. The stores that `catalog` has open serve all.
-    Raises `NotFound` for the name of a realm that was never bootstrapped, `ValueError` for an invalid name, and
+    if there is no realm at the root either, only the inventory of `catalog`. A dropped realm has no catalogs, but has
+    the registry. The delegation service is always included. The stores that `catalog` has open serve all. Raises
+    `NotFound` for the name of a realm that was never bootstrapped, `ValueError` for an invalid name, and
     `StoreError`."""
     catalogs: list[DeployedCatalog] = []
     registries: list[DeployedCatalog] = []
@@ -108,17 +110,17 @@ async def catalogs_of_realm(realm: Realm) -> Sequence[DeployedCatalog] | None:
 
 
 def _deployed(realm: Realm, entry: CatalogEntry) -> DeployedCatalog:
-    """Returns a realm's catalog, not yet opened."""
+    """Returns the owner of state for the entry of a realm's catalog; `open` opens the catalog later."""
     return DeployedCatalog(entry.name, lambda: realm.catalog(entry), realm.name)
 
 
 def _service(catalog: Catalog) -> DeployedCatalog:
-    """Returns the state of the delegation service, not yet opened."""
+    """Returns the delegation service of the catalog's store as an owner of state, not yet opened."""
     return DeployedCatalog(SERVICE.state, lambda: service_state(catalog), owner=Owner.SERVICE)
 
 
 def _registry(realm: Realm) -> DeployedCatalog:
-    """Returns a realm's registry in the form of a catalog."""
+    """Returns the registry of a realm as an owner of state, with the registry's folder as the name."""
     return DeployedCatalog(realm.registry.paths.state, lambda: realm.registry, realm.name, Owner.REALM)
 
 

@@ -78,8 +78,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         return pointer is not None and self.committer.wanted.is_outdated(pointer)
 
     def may_be_rebased(self) -> bool:
-        """Whether the commit is an append that requests a rebase, and that needs one and may get it by the cached
-        pointer and metadata (docs/design/appends.md)."""
+        """Whether the commit is an append that requests a rebase, and that, by the cached pointer and metadata, needs
+        one, may get it, and has no conflict (docs/design/appends.md). False if they are not cached."""
         committer, current = self.committer, self._cached() if self.committer.wanted.requests_rebase else None
         if current is None or not committer.may_be_rebased(current.pointer, current.body):
             return False
@@ -87,7 +87,8 @@ class CommitRelation(Mutation[RelationReadSet]):
 
     async def prepare_rebase(self) -> None:
         """Reads the files of an append that may be rebased, if this process has the table cached, and if the caller is
-        allowed to commit by what is cached: others commit meanwhile. No answer rests on it, and no error is raised."""
+        allowed to commit by the cached rights: others commit during that. No answer rests on it. Refusals and errors of
+        the store are ignored here: the commit itself meets them again."""
         session, head, current = self.session, self.session.state.cached_head(), self._cached()
         if head is None or current is None:
             return
@@ -98,7 +99,8 @@ class CommitRelation(Mutation[RelationReadSet]):
             await self.committer.prepare_rebase(current)
 
     def _cached(self) -> CurrentRelation | None:
-        """Returns the table or view as this process has it cached; None if it has not."""
+        """Returns the table or view as this process has it cached; None unless the registry's entry, the pointer and
+        the metadata file are all cached."""
         state = self.session.state
         head = state.cached_head()
         entry = None if head is None else cached_relation(head, self.lookup)

@@ -49,8 +49,8 @@ def _describe(history: RelationHistory, file: MetadataFile, document: JsonObject
 
 
 async def _read(history: RelationHistory, file: MetadataFile) -> JsonObject:
-    """Returns the parsed metadata of a version: the current one as it was read, any other from the file. Raises
-    `NotFound` if that file no longer exists."""
+    """Returns the parsed metadata of a version: the current one as it was read with the history, any other from the
+    file, which is then removed from the cache. Raises `NotFound` if that file was deleted."""
     files = history.session.files
     if file == history.current:
         return history.document
@@ -79,7 +79,8 @@ async def _find(history: RelationHistory, wanted: str | None) -> MetadataFile:
 
 async def _version_of_snapshot(history: RelationHistory, snapshot_id: int) -> MetadataFile:
     """Returns the version that added a snapshot, by the receipts of the first `MAX_LOOKUP_READS` versions that are not
-    older than the snapshot, as far as the catalog lets an engine's clock be ahead. Raises `NotFound`."""
+    older than the snapshot, as far as the catalog lets an engine's clock be ahead. Raises `NotFound` if none of these
+    receipts has it, or if the current metadata does not have the snapshot."""
     snapshot = history.snapshots.get(snapshot_id)
     if snapshot is None:
         raise NotFound(f"Snapshot does not exist in the current metadata: {snapshot_id}")

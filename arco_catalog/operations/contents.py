@@ -52,7 +52,7 @@ def describe_siblings(names: Sequence[str]) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    """Returns a number with the noun, in the plural if needed."""
+    """Returns a number, with commas between thousands, and the noun, in the plural unless the number is 1."""
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {'tables and views' if noun == 'table or view' else noun + 's'}"

@@ -85,7 +85,8 @@ class Creation(RegistryMutation):
         return replace(planned, edits={**self.creator.edits(index, draft), **marks})
 
     def _change(self, draft: RelationDraft, entries: Edits) -> Change:
-        """Returns the registry's change that makes the drafted relation."""
+        """Returns the change of the registry that creates the drafted table or view: by these entries of the index,
+        with the writes of files before the commit, the receipt after it, and the response."""
         creator, file = self.creator, draft.new.file
         return _CreateChange(
             edits=entries,

@@ -34,7 +34,8 @@ class CurrentRelation:
     pointer: Pointer
 
     async def load(self, session: Session) -> CurrentState:
-        """Returns the state with the metadata file that the pointer names. Raises `NotFound` if it is missing."""
+        """Reads the metadata file that the pointer names, and returns the state of the table or view with it. Raises
+        `NotFound` if the file is missing."""
         return CurrentState(self.entry, self.pointer, await read_metadata(session, self.pointer))
 
 
@@ -44,9 +45,9 @@ load."""
 
 
 async def with_cut(session: Session, identifiers: Sequence[Identifier], use: Callable[[Cut], Awaitable[T]]) -> T:
-    """Returns what `use` returns for a cut of these names. If it misses a metadata file, which a commit since then may
-    have removed, it is called with another cut. Raises what `use` raises, `NotFound` if the file that a second cut
-    names is missing, too, and as `read_cut` does."""
+    """Returns what `use` returns for a cut of these names. If it raises `NotFound`, as for a metadata file that a
+    commit since then removed, it is called once more, with a new cut. Raises what `use` raises, also `NotFound` of that
+    second call, and as `read_cut` does."""
     try:
         return await use(await read_cut(session, identifiers))
     except NotFound:
@@ -80,7 +81,8 @@ async def read_cut(session: Session, identifiers: Sequence[Identifier]) -> Cut:
 
 
 def _entry(index: Index, identifier: Identifier) -> RelationEntry | None:
-    """Returns the entry of a table or view, which may be an intent; None if the name has none."""
+    """Returns the entry of the table or view with a name, which may be an intent; None if there is none, also if
+    another kind of relation has the name. The name's key must be loaded."""
     entry = find_relation(index, *identifier)
     return entry if entry is not None and entry.kind in ("table", "view") else None
 
@@ -110,7 +112,8 @@ async def _cached(session: Session, identifiers: Iterable[Identifier]) -> Observ
 
 
 async def _collect(session: Session, found: Iterable[RelationEntry | None]) -> Observation:
-    """Reads the pointers of these entries, and then the decisions on which the entries and pointers depend."""
+    """Reads the pointers of these entries, and then the decisions on which the entries and pointers depend. Names
+    without an entry (None), tables that follow another catalog's, and pointers that are missing are left out."""
     entries = [entry for entry in found if entry is not None]
     pointers: dict[str, Pointer] = {}
 

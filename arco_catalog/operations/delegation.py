@@ -164,12 +164,13 @@ async def sign(session: Session, vending: Vending, access: Access, request: Sign
 
 
 def _principal(session: Session) -> str:
-    """Returns the name of the caller, or its id if it has none."""
+    """Returns the name of the request's caller in the realm, or the id of its principal if it has no name."""
     return session.request.name or session.request.principal
 
 
 async def _head(session: Session) -> RegistryState:
-    """Returns HEAD of the catalog, and reads the caller's rights concurrently."""
+    """Reads HEAD of the catalog and returns it, and concurrently reads the caller's rights in the realm, if access is
+    restricted. Does not check them."""
     return await session.with_rights(session.state.head())
 
 
@@ -210,7 +211,7 @@ async def _named_locations(session: Session, state: TableState) -> Sequence[str]
 
 
 def _read_locations(document: JsonObject) -> Sequence[str]:
-    """Returns all locations that metadata names, and frees the document."""
+    """Returns the `named_locations` of a table's metadata, and frees the document."""
     named = named_locations(document)
     let_go(document)
     return named

@@ -34,15 +34,17 @@ _LOG = logging.getLogger(__name__)
 
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
-    """Drops a table: removes the name and leaves a tombstone, which has the entity and the locations; the pointer and,
-    without `purge`, all files stay. Raises `NoSuchTable`, and `CommitFailed` for a protected table.
+    """Drops a table: removes the name, writes a tombstone, which has the entity and the locations, and marks the
+    pointer, so that no commit to the table can apply any more; without `purge` no file is deleted. Raises
+    `NoSuchTable`, and `CommitFailed` for a protected table.
 
     With `purge`, unless `purge.mode=off`, the same commit makes a task that deletes the files once the time to undo the
-    drop has passed (docs/design/purge.md); raises `CommitFailed` for a table whose `gc.enabled` is false. In any mode
-    `purge` raises `BadRequest` for a table that follows another catalog's. With `purge.mode=sync`, and no time to undo
-    the drop, waits for the end of the purge as long as the request's time allows; raises `PurgeFailed`, also each time
-    the request is sent again with its idempotency key, until a later attempt of the purge has succeeded. In a copy of
-    another catalog `purge` has no effect (docs/recovery.md#copies).
+    drop has passed (docs/design/purge.md), and the workers are notified if the catalog has a queue for them; raises
+    `CommitFailed` for a table whose `gc.enabled` is false. In any mode `purge` raises `BadRequest` for a table that
+    follows another catalog's. With `purge.mode=sync`, and no time to undo the drop, waits for the end of the purge as
+    long as the request's time allows; raises `PurgeFailed`, also each time the request is sent again with its
+    idempotency key, until a later attempt of the purge has succeeded. In a copy of another catalog `purge` has no
+    effect but a warning in the log (docs/recovery.md#copies).
     """
     drop = Drop(session, TABLES, namespace, name, purge)
     answer = await run(session, drop)
@@ -70,8 +72,8 @@ async def _attempts_of(session: Session, drop: "Drop") -> Collection[str]:
 
 
 async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Removes a view's name and leaves a tombstone; the pointer and all files stay. Raises `NoSuchView`, and
-    `CommitFailed` for a protected view."""
+    """Removes a view's name, writes a tombstone, and marks the pointer, so that no commit to the view can apply any
+    more; the pointer and all files stay. Raises `NoSuchView`, and `CommitFailed` for a protected view."""
     return await run(session, Drop(session, VIEWS, namespace, name, purge=False))
 
 
@@ -130,8 +132,9 @@ class Drop(NamedChange):
             self._examined[entry.entity] = await self._examine(entry.entity)
 
     async def _examine(self, entity: str) -> Refusal | None:
-        """Returns the refusal to purge a table that has the property `gc.enabled=false`, else None. Returns None also
-        if the pointer or the metadata file no longer exists, or the file is no table metadata."""
+        """Returns the refusal to purge the table with this entity id if the table has the property `gc.enabled=false`,
+        else None. Returns None also if the pointer or the metadata file does not exist any more, or the file is no
+        table metadata."""
         try:
             found = await current_file(self.session, entity)
             if found is None:
@@ -147,7 +150,8 @@ class Drop(NamedChange):
         )
 
     def _entry(self, read_set: RegistryReadSet) -> RelationEntry | None:
-        """Returns the entry to drop in the HEAD of this read set; None if the name has none of this kind."""
+        """Returns the registry's entry of the table or view to drop, in the HEAD of this read set; None if no relation
+        of this kind has the name. The name's key must be loaded."""
         return find_kind(read_set.head.index, self.namespace, self.name, self.semantics.kind)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:

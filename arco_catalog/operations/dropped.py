@@ -27,7 +27,8 @@ async def list_dropped(
 
 
 def _details(tombstone: Tombstone, name: JsonObject) -> JsonObject:
-    """Returns the JSON of a dropped table or view."""
+    """Returns the JSON of a dropped table: the fields of `name`, the entity id, the state and time of the drop, and the
+    task and time of the purge, null without one."""
     return {
         **name,
         "entity": tombstone.entity,

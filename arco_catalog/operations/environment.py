@@ -61,8 +61,8 @@ def settings_from_env(environment: Mapping[str, str]) -> Settings:
 
 
 def scan_planning_from(environment: Mapping[str, str]) -> str | None:
-    """Returns who should plan scans of tables by the environment variable, None without it. Raises `ValueError` for an
-    invalid value."""
+    """Returns who should plan scans of tables by the environment variable; None if that is not set, or empty. Raises
+    `ValueError` for an invalid value."""
     return SCAN_PLANNING.read(environment) if environment.get(SCAN_PLANNING.name) else None
 
 
@@ -134,7 +134,8 @@ def unread_catalog_from_env(environment: Mapping[str, str], runtime: Runtime) ->
 
 
 async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """Opens the catalog for a function that serves requests.
+    """Opens the catalog for a function that serves requests. The catalog notifies the workers of tasks, if the
+    variables name a queue for them.
 
     Amazon S3 honours conditions, so a cold start tests nothing there, nor reads the locations that HEAD records: the
     function's variables have the allowed ones. Any other store is tested, unless ARCO_SKIP_PROBE is set, and served

@@ -37,8 +37,9 @@ MAX_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class EventsPage:
-    """Events in their order, and the token by which the next page continues after them; `is_end` is whether the feed
-    had nothing more."""
+    """One page of the catalog's events: the ones that the caller may see, in the order of the feed, perhaps none; the
+    token by which the next page continues behind all that was read; and whether the feed had nothing more
+    (`is_end`)."""
 
     events: Sequence[JsonObject]
     token: str
@@ -46,8 +47,9 @@ class EventsPage:
 
 
 def event_of(record: FeedRecord) -> JsonObject | None:
-    """Returns the event of a record of the feed; None for a record that has none. Raises `InternalError` for a record
-    that is corrupt."""
+    """Returns the event of a record of the feed: of a commit, an operation, a gap or a restoration. Returns None for
+    other records, and for operations that the protocols make for themselves (`OWN`). Raises `InternalError` for a
+    record that is corrupt."""
     match record.kind:
         case "commit":
             return event_of_commit(record.id, record.entity, record.details)
@@ -89,7 +91,9 @@ class _Reader:
     sees_all: bool | None = None
 
     async def add(self, records: Sequence[FeedRecord]) -> None:
-        """Adds the events of these records that are selected and that the caller may see."""
+        """Adds to the page the events of these records that the filter selects and that the caller may see, without
+        names that are hidden from the caller, and adds their sizes to `bytes`. Raises `StoreUnavailable` past the
+        deadline."""
         found = [
             (record, event) for record in records if (event := event_of(record)) and self.event_filter.selects(event)
         ]
@@ -110,7 +114,8 @@ class _Reader:
                 self.bytes += len(dumps(visible))
 
     async def _prepare(self, records: Sequence[FeedRecord]) -> None:
-        """Prepares the questions whether the caller may see these records, if that saves calls."""
+        """Queries the policy, if the server has one, at once about the privileges that the caller needs to see these
+        records, so that `_visible` makes no calls for them."""
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
             found: list[Requirement] = []
@@ -150,5 +155,5 @@ def _requirement_of(index: Index, record: FeedRecord) -> Steps[Requirement]:
 
 
 def _name_in(details: JsonObject) -> JsonObject:
-    """Returns the fields of a record with a name, if it has one."""
+    """Returns the fields `namespace` and `name` of a record, if it has them."""
     return {field: details[field] for field in ("namespace", "name") if field in details}

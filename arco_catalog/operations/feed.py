@@ -44,7 +44,7 @@ async def read_segment(state: State, first: int) -> FeedSegment | None:
         return None
     segment = await off_loop(len(found.body), partial(FeedSegment.parse, found.body, key))
     if segment.first != first:
-        raise InternalError(f"The segment {key} of the event feed is corrupt: it begins with {segment.first}")
+        raise InternalError(f"The segment {key} of the event feed is corrupt: it begins with record {segment.first}")
     return segment
 
 
@@ -72,8 +72,9 @@ async def read_feed(state: State, token: str | None, limit: int, max_segments: i
 
 
 async def newest_token(state: State) -> str:
-    """Returns the token of the last record of the event feed, from which a consumer gets only later ones. Raises as
-    `read_feed` does."""
+    """Returns the token of the last record of the event feed, from which a consumer gets only later ones. Reads the
+    segments after the one up to which the first shard of cursors is, or else the first one, at most `MAX_TO_END`.
+    Raises as `read_feed` does."""
     known = (await read_shard(state, 0)).up_to
     segment = None if known is None else await read_segment(state, known.first)
     if segment is None:
@@ -87,13 +88,15 @@ async def newest_token(state: State) -> str:
 
 
 def number_of(token: str) -> int:
-    """Returns the number of the record of a token that this catalog has given."""
+    """Returns the number of the record after which reading goes on by a token, which must be one that a page of the
+    event feed has given. Reads nothing."""
     return int(token.partition("-")[0])
 
 
 async def _start(state: State, token: str | None) -> tuple[FeedSegment, int]:
-    """Returns the segment with the record of a token, and that record's number; without a token the first stored
-    segment, and the number before it."""
+    """Returns the segment with the record of a token, and that record's number; without a token the first segment, and
+    the number before it. Raises `BadRequest` for a token that is malformed or expired, and `NoSuchFeed` without a token
+    if there is no segment."""
     if token is None:
         first = await read_feed_floor(state)
         segment = await read_segment(state, first)
@@ -114,7 +117,8 @@ async def _start(state: State, token: str | None) -> tuple[FeedSegment, int]:
 
 
 async def _following(state: State, segment: FeedSegment) -> FeedSegment | None:
-    """Reads the segment after another one; None at the end of the feed."""
+    """Reads the segment after another one; None at the end of the feed. Raises `BadRequest` if that segment does not
+    continue this one, as the catalog was restored."""
     following = await read_segment(state, segment.next)
     if following is not None and following.previous != segment.id:
         raise _expired(segment.next)
@@ -122,7 +126,8 @@ async def _following(state: State, segment: FeedSegment) -> FeedSegment | None:
 
 
 def _token(segment: FeedSegment, number: int) -> str:
-    """Returns the token of a record of a segment."""
+    """Returns the token by which reading goes on after the record with this number of a segment; a number before the
+    segment stands for its beginning."""
     return f"{max(number, segment.first - 1)}-{segment.first}-{segment.id}"
 
 

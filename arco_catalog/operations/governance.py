@@ -36,15 +36,16 @@ async def relation_governance(session: Session, namespace: Namespace, name: str,
 
 
 async def govern_namespace(session: Session, namespace: Namespace, patch: JsonObject) -> Answer:
-    """Merges a JSON merge patch into the governance document of a namespace, and answers with the result. Raises
-    `NoSuchNamespace`, and `BadRequest` for invalid fields and a document that is too large."""
+    """Merges a JSON merge patch into the governance document of a namespace, by a registry commit unless it changes
+    nothing, and answers with the result. Raises `NoSuchNamespace`, and `BadRequest` for invalid fields and a document
+    that is too large."""
     return await run(session, _GovernNamespace(session, namespace, patch))
 
 
 async def govern_relation(session: Session, namespace: Namespace, name: str, kind: str, patch: JsonObject) -> Answer:
-    """Merges a JSON merge patch into the governance document of a table or view, as `kind` selects, and answers with
-    the result. Raises `NoSuchTable`, `NoSuchView`, and `BadRequest` for invalid fields and a document that is too
-    large."""
+    """Merges a JSON merge patch into the governance document of a table or view, as `kind` selects, by a registry
+    commit unless it changes nothing, and answers with the result. Raises `NoSuchTable`, `NoSuchView`, and `BadRequest`
+    for invalid fields and a document that is too large."""
     return await run(session, _GovernRelation(session, namespace, name, kind, patch))
 
 

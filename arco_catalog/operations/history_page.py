@@ -46,7 +46,8 @@ class HistoryFilter:
     name: str | None = None
 
     def selects(self, operation: JsonObject) -> bool:
-        """Whether an operation is about the namespace or name; a rename is about both of its names."""
+        """Whether an operation of the registry's history is about this filter's namespace or name; a rename is about
+        both of its names. True for every operation if the filter has no namespace."""
         if self.namespace is None:
             return True
         return any(namespace == self.namespace and self.name in (None, name) for namespace, name in names_in(operation))
@@ -62,9 +63,9 @@ class HistoryPage:
 
 async def history_page(session: Session, selection: HistoryFilter, paging: Paging) -> HistoryPage:
     """Returns a page of the operations that `selection` selects and the caller may see, newest first. Each has `undo`,
-    which for a drop is whether it can be undone. Rights, and what can be undone, are those of the present HEAD. A page
-    may be empty although a later one is not. Raises `BadRequest` for a token that is invalid or expired, and the errors
-    of `Session.head`."""
+    which for a drop is whether it can be undone. Operations that the protocols make for themselves (`OWN`) are left
+    out. Rights, and what can be undone, are those of the present HEAD. A page may be empty although a later one is not.
+    Raises `BadRequest` for a token that is invalid or expired, and the errors of `Session.head`."""
     head = await session.head()
     if head.id is None:
         return HistoryPage([], None)
@@ -120,9 +121,9 @@ class _Reader:
     sees_all: bool | None = None
 
     async def read(self, commit: HistoryCommit, place: int) -> tuple[int, int] | None:
-        """Adds those operations of a commit, from the one at `place` on, to the page that the filter selects and the
-        caller may see. Returns where the next page starts, as the sequence number of a commit and the place in it, or
-        None if this page goes on. Each page gets further."""
+        """Adds to the page the operations of a commit, from the one at `place` on, that the filter selects and the
+        caller may see, except the ones in `OWN`. Returns where the next page starts, as the sequence number of a commit
+        and the place in it, or None if this page goes on. Every page makes progress."""
         self.commits += 1
         operations = commit.operations()[place:]
         await self._prepare(operations)
@@ -146,8 +147,8 @@ class _Reader:
         return self.commits + self.session.state.used_segments
 
     async def _prepare(self, operations: Sequence[JsonObject]) -> None:
-        """Queries the policy, if the server has one that takes batches, once for the first `MAX_ROWS` of these
-        operations that the filter selects, so that `_may_see` makes no further calls."""
+        """Queries the policy, if the server has one, at once about the first `MAX_ROWS` of these operations that the
+        filter selects, so that `_may_see` makes no calls for them."""
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
             selected = (each for each in operations if each.get("kind") not in OWN and self.selection.selects(each))
@@ -171,13 +172,15 @@ class _Reader:
         return required.privilege in await session.held(head, [required.privilege], required.on)
 
     async def _may_create(self, namespace: Namespace) -> bool:
-        """Whether the caller may create tables in a namespace, and so learn anyway which names are taken there."""
+        """Whether the caller may create tables in a namespace, by a right on it or on the whole catalog, and so may
+        learn anyway which names exist there."""
         created = {Privilege.TABLE_CREATE}
         held = [await self.session.held(self.head, created, on) for on in (Securable(namespace), Securable())]
         return any(held)
 
     async def _described(self, operation: JsonObject) -> JsonObject:
-        """Returns the JSON of an operation, with how to undo it if it is a drop that the caller may undo."""
+        """Returns the JSON of an operation of the history. `undo` is null, except for a drop if the caller may see all
+        operations or create tables in the namespace: then it is whether and how the drop can be undone."""
         index, retention = self.head.index, self.session.settings.retention
         undo: JsonObject | None = None
         if operation.get("kind") in DROPS and (self.sees_all or await self._may_create(texts(operation, "namespace"))):

@@ -91,8 +91,8 @@ async def _without_pointer(session: Session, entry: RelationEntry, state: str, n
 
 
 async def _description(session: Session, entry: RelationEntry) -> JsonObject:
-    """Returns the stored document of a generic table or semantic model; of a table that follows another catalog's the
-    UUID, governance, metadata file and time of the last notification."""
+    """Returns the document of a generic table or semantic model, without the version of the format; of a table that
+    follows another catalog's the UUID, governance, metadata file, and the last notification."""
     followed = FollowedTable.of(entry.json)
     if followed is None:
         stored = await session.state.description(entry.kind, entry.value)
@@ -107,7 +107,8 @@ async def _description(session: Session, entry: RelationEntry) -> JsonObject:
 
 
 def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, str]:
-    """Returns the entry of a name, or else its newest tombstone, and the state. Raises `NoSuchTable` without either."""
+    """Returns the entry of a name, or else its newest tombstone, and the state in words: `live`, `in a transaction`, or
+    the tombstone's. Raises `NoSuchTable` without either."""
     entry = find_relation(index, namespace, name)
     if entry is not None:
         return entry.json, "live" if entry.transaction is None else "in a transaction"
@@ -133,8 +134,8 @@ async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
 
 
 async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject], bool]:
-    """Reads the newest `MAX_MARKERS` markers. Returns the ones that name the entity and have no final slot yet, newest
-    first, and whether there are no other markers."""
+    """Reads the last slots of the newest `MAX_MARKERS` markers. Returns the markers that name the entity and have no
+    final slot yet, newest first, and whether all markers of the catalog were listed and read."""
     last, complete = await _last_slots(session)
     newest = sorted(last, key=lambda listed: listed.written_ms, reverse=True)
     found: list[JsonObject] = []
@@ -183,7 +184,8 @@ async def _open_marker(session: Session, entity: str, key: str) -> JsonObject | 
 
 
 async def _names(session: Session, slot: Slot, entity: str) -> bool:
-    """Whether the write set of a slot, or the transaction that it commits, includes the entity."""
+    """Whether the write set of a marker's slot includes the entity, or the transaction that the slot names, whose
+    object is read, commits to it."""
     write_set = slot.write_set
     if entity in write_set.pointers or entity in write_set.marks:
         return True

@@ -15,7 +15,8 @@ columns, and query plans if the listener is set to send them."""
 async def receive_event(session: Session, event: JsonObject, principal: str) -> None:
     """Stores an OpenLineage event under the current day. An identical event of the same principal is stored once a day,
     so clients may send it again. Raises `BadRequest` for an invalid event, `PayloadTooLarge` for one longer than
-    `MAX_EVENT_BYTES`, `Unsupported` if the catalog is read-only, and `StoreError`."""
+    `MAX_EVENT_BYTES`, `Unsupported` if the catalog is read-only, `StoreError`, and in a catalog with grants the errors
+    of `Session.head`."""
     if session.is_restricted:
         await session.head()
     session.check_writable()

@@ -68,10 +68,10 @@ class EventReader:
     _datasets_left: int = 0
 
     async def read(self, tags: frozenset[str]) -> bool:
-        """Reads the events that may name datasets with these tags, and the other events of their runs. Where there are
-        too many, all senders have an equal part, and of a sender all days: of a day with times the events that
-        arrived nearest to one of them, of any other day the latest. Returns whether it read an event. Raises
-        `StoreError`, and `OutOfMemory`."""
+        """Reads the events that may name datasets with these tags, and the other events of their runs, and adds the
+        ones of runs to `events`. Where there are too many, all senders have an equal part, and of a sender all days: of
+        a day with times the events that arrived nearest to one of them, of any other day the latest. Returns whether it
+        added an event. Raises `StoreError`, and `OutOfMemory`."""
         unread = self._unread
         weight = ENTRY_WEIGHT * len(unread)
         chosen, self._unread = await off_loop(weight, lambda: _choose(unread, tags, self._times))
@@ -80,8 +80,9 @@ class EventReader:
         return bool(found)
 
     async def read_others(self, limit: int) -> list[RunEvent]:
-        """Reads up to `limit` of the latest events that were not chosen, an equal part of each sender's, and returns
-        those of runs. Raises `StoreError`, and `OutOfMemory`."""
+        """Reads up to `limit` of the latest events that `read` left, an equal part of each sender's. Returns the ones
+        of runs, and adds the others to `left_out`; `events` and `is_partial` do not change. Raises `StoreError`, and
+        `OutOfMemory`."""
         unread, was_partial = self._unread, self.is_partial
         ordered = await off_loop(ENTRY_WEIGHT * len(unread), lambda: _equally(unread, {}, {}))
         found = await self._read_all(ordered[:limit])
@@ -89,8 +90,9 @@ class EventReader:
         return found
 
     async def _read_all(self, chosen: Sequence[EventEntry]) -> list[RunEvent]:
-        """Reads these events from the store, returns the ones of runs, and adds the others to `left_out`. Stops at the
-        limits of events, bytes and datasets, and then sets `is_partial`."""
+        """Reads these events from the store, returns the ones of runs, and adds the others to `left_out`; events that
+        were deleted meanwhile are in neither. Stops at the limits of events, bytes and datasets, and then sets
+        `is_partial`."""
         found: list[RunEvent] = []
         for batch in batches(self._within_limits(chosen), AT_ONCE):
             for event in await gather(*(_read(self._session, entry) for entry in batch)):
@@ -153,7 +155,8 @@ async def count_named(session: Session, days: Sequence[date], tags: frozenset[st
 
 
 async def _list_day(session: Session, day: date, pages: int) -> tuple[list[EventEntry], bool]:
-    """Returns the events of the first pages of a day, and whether these are all of the day."""
+    """Lists at most `pages` pages of the names of a day's events, takes memory for them, and returns the events,
+    unread, and whether these are all of the day."""
     found: list[EventEntry] = []
     async with aclosing(list_pages(session.state, session.state.paths.lineage_events_of_day(day))) as listing:
         async for page in listing:
@@ -201,7 +204,7 @@ def _equally(
 
 
 def _grouped(events: Sequence[EventEntry], key: Callable[[EventEntry], object]) -> list[list[EventEntry]]:
-    """Returns the events in groups of equal keys."""
+    """Returns the events in groups of equal keys, in the order in which the keys and events first occur."""
     found: dict[object, list[EventEntry]] = defaultdict(list)
     for event in events:
         found[key(event)].append(event)
@@ -232,8 +235,8 @@ def _in_turn(groups: Sequence[Sequence[EventEntry]]) -> list[EventEntry]:
 
 
 async def _read(session: Session, entry: EventEntry) -> RunEvent | LeftOutEvent | None:
-    """Reads one event from the store. Returns why it is left out if it is unreadable or of no run; None if it was
-    deleted meanwhile."""
+    """Takes memory for one event, reads it from the store, and returns it, or why it is left out if it can't be parsed
+    or is of no run; None if it was deleted meanwhile."""
     await session.hold.take(PARSED_WEIGHT * entry.stored.size)
     found = await session.state.store.get(entry.stored.key)
     if not isinstance(found, Found):
@@ -243,12 +246,13 @@ async def _read(session: Session, entry: EventEntry) -> RunEvent | LeftOutEvent 
 
 
 def _left_out(entry: EventEntry, reason: NoEdge) -> LeftOutEvent:
-    """Returns an event that is not read, with the reason."""
+    """Returns the record of an event of a day that is left out of the graph, with the reason."""
     return LeftOutEvent(digest_in(entry.name), entry.stored.written_ms, reason)
 
 
 def _run_event(body: bytes, entry: EventEntry) -> RunEvent | LeftOutEvent:
-    """Returns the event in a stored object, or why it is left out."""
+    """Returns the event of a run in the body of an object, or that it is left out because it can't be read or is of no
+    run."""
     try:
         stored = decode_event(body, entry.stored.key)
         event = read_event(stored.event)

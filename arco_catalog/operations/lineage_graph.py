@@ -126,7 +126,8 @@ async def read_lineage(
 
 
 def _tags(graph: LineageGraph) -> frozenset[str]:
-    """Returns the tags of all tables and datasets in a graph, without the hidden nodes."""
+    """Returns the tags of all tables and datasets in a graph of lineage, by which events that may name them are found;
+    none of the nodes that are hidden from the caller."""
     tags: set[str] = set()
     for node in graph.nodes.values():
         if node.table is not None:
@@ -155,7 +156,8 @@ async def _read_commits(session: Session, entity: str, written: _CommitLog) -> N
 
 
 def _commit(entity: str, made: PastCommit) -> Commit | None:
-    """Returns a commit by its receipt; None if it added no snapshot, or is not certain."""
+    """Returns a commit of a table as the graph of lineage uses it, by the commit's receipt; None if it added no
+    snapshot, or the receipt is missing or only pending."""
     receipt = made.receipt or {}
     added = added_snapshot_ids(receipt)
     if not added or receipt.get("state") != COMMITTED:

@@ -27,10 +27,10 @@ RUN_BYTES = 1_000
 async def explain_missing(
     session: Session, head: RegistryState, query: LineageQuery, graph: LineageGraph, events: EventReader
 ) -> JsonObject | None:
-    """Returns the runs without an edge in a graph: their reasons, a number for each reason, and
-    on which earlier days events came that may name the table in the middle. Returns None for a caller who may not read
-    the properties of all tables: a reason would show which names are those of tables. Raises `StoreError`, and
-    `OutOfMemory`."""
+    """Reads up to `MAX_OTHERS` further events, and returns the first `MAX_LISTED` runs without an edge in a graph and
+    events that were left out, with their reasons, a count of all for each reason, and on which earlier days events came
+    that may name the table in the middle. Returns None for a caller who may not read the properties of all tables: a
+    reason would show which names are names of tables. Raises `StoreError`, and `OutOfMemory`."""
     if not await carry_out(session.state, head.index, query.may_know(None)):
         return None
     others = await events.read_others(MAX_OTHERS)
@@ -52,7 +52,7 @@ async def explain_missing(
 
 
 def _earlier(session: Session, searched: Sequence[date]) -> Sequence[date]:
-    """Returns the days before the last ones of which no event was read."""
+    """Returns the days, of the `EARLIER_DAYS` before the last `LAST_DAYS`, that were not searched, latest first."""
     today = day_of(session.now_ms())
     days = (today - timedelta(days=LAST_DAYS + back) for back in range(EARLIER_DAYS))
     return [day for day in days if day not in searched]

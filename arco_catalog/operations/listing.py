@@ -51,7 +51,8 @@ EMPTY_SEGMENTS = 8
 @dataclass(frozen=True, slots=True)
 class Paging:
     """The paging parameters of a request for a listing. `token` is None for a listing without pages, and empty for the
-    first page. `size` is the maximum number of items of a page; None, and any greater number, mean `DEFAULT_PAGE`."""
+    first page. `size` is the maximum number of items of a page; None, and any greater number, mean the maximum of the
+    listing, which is `DEFAULT_PAGE` for the listings of this module."""
 
     token: str | None
     size: int | None
@@ -66,8 +67,8 @@ class ListingPage:
 
 
 async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -> ListingPage:
-    """Lists the direct children of a namespace, or of the catalog for an empty `parent`, as full paths. Raises
-    `NoSuchNamespace` for the parent, and `BadRequest` for an invalid or expired page token."""
+    """Lists the direct children of a namespace, or of the catalog for an empty `parent`, that the caller may see, as
+    full paths. Raises `NoSuchNamespace` for the parent, and `BadRequest` for an invalid or expired page token."""
 
     def item(key: str, _: JsonObject) -> JsonValue:
         return [*parent, key.rpartition("\n")[2]]
@@ -79,8 +80,9 @@ async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -
 
 
 async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> ListingPage:
-    """Lists the names of all relations of one kind in a namespace, without those of transactions that have not
-    committed. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
+    """Lists the names of the relations of one kind in a namespace that the caller may see, without those of
+    transactions that had not committed at the first page. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or
+    expired page token."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
         name = key.rpartition("\n")[2]
@@ -106,8 +108,8 @@ async def list_dropped_tables(session: Session, namespace: Namespace, paging: Pa
 
 
 async def list_policies(session: Session, namespace: Namespace, policy_type: str | None, paging: Paging) -> ListingPage:
-    """Lists the names of the policies of a namespace, only those of `policy_type` if that is given. Raises
-    `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
+    """Lists the names of the policies of a namespace that the caller may see, only those of `policy_type` if that is
+    given. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
         matches = policy_type in (None, entry.get("type"))
@@ -118,7 +120,7 @@ async def list_policies(session: Session, namespace: Namespace, policy_type: str
 
 
 def _named(namespace: Namespace, kind: SecurableKind, item: JsonValue) -> Securable:
-    """Returns the object of a kind that an item of a list in a namespace names."""
+    """Returns the securable of this kind in a namespace that an item of a listing names by its field `name`."""
     return Securable(namespace, str(item["name"]) if isinstance(item, dict) else None, kind)
 
 
@@ -129,9 +131,10 @@ async def computed_page(
     identity: Callable[[Index], Steps[object]],
 ) -> tuple[Sequence[T], str | None]:
     """Returns a page of the items that `steps` computes from the index, and the token of the next page, None for the
-    last page; all pages show one state. If `paging.token` is None, the page has all items. `identity` computes the ids
-    of the entities that the listing is about, which in a catalog with grants must not change between pages. Raises the
-    errors of `steps`, and `BadRequest` for a token that is invalid, expired, or of another listing."""
+    last page; all pages show one state. A page has at most `paging.size` and `DEFAULT_PAGE` items, or all if
+    `paging.token` is None. `identity` returns the ids of the entities that the listing is about, which in a catalog
+    with grants must not change between pages. Raises the errors of `steps`, and `BadRequest` for a token that is
+    invalid, expired, or of another listing."""
     if not paging.token:
         head, start = await session.head(), 0
     else:
@@ -148,7 +151,8 @@ async def computed_page(
 
 
 async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, int]:
-    """Returns the registry at the commit of a page token, and the position in a computed listing."""
+    """Returns the registry at the commit of a page token, and the position in a computed listing at which the page
+    starts. Raises `BadRequest` for a token that is invalid, expired, or of another listing."""
     match await page_tokens.redeem(session, token):
         case [str(commit), int(start)] if page_tokens.is_commit_id(commit) and start > 0:
             return await _head_as_of(session, commit), start
@@ -184,7 +188,8 @@ class _Level:
         return key.startswith(self.prefix) and self.item(key, entry) is not None
 
     def requirement(self, item: JsonValue) -> Requirement:
-        """Returns the privilege to list the object that an item is about."""
+        """Returns what a caller must hold to see an item of this listing: the privilege to list the object that it is
+        about."""
         on = self.on(item)
         return Requirement(LISTS["namespace" if on.name is None and on.entity is None else on.kind], on)
 
@@ -288,7 +293,8 @@ async def _require_same(
 
 
 async def _everything(session: Session, level: _Level, state: _ListedState) -> ListingPage:
-    """Returns all items of a listing in one page, in order of their keys, after it has taken memory for them."""
+    """Returns all items of a listing that are committed in `state` in one page, in order of their keys. Takes memory
+    for every full `ITEMS_AT_ONCE` of them; raises `OutOfMemory`."""
     items: list[JsonValue] = []
     async with aclosing(entries_in(session.state, state.head.index, level.prefix)) as entries:
         async for key, entry in entries:
@@ -301,9 +307,9 @@ async def _everything(session: Session, level: _Level, state: _ListedState) -> L
 
 
 async def _page(session: Session, level: _Level, state: _ListedState, start: str, size: int | None) -> ListingPage:
-    """Returns the page of a listing that starts at the key `start` and has at most `size` items, by default and at most
-    `DEFAULT_PAGE`. It ends at the end of a segment, to read no second one. Only if a segment has no item, it reads the
-    next, up to `EMPTY_SEGMENTS` segments."""
+    """Returns the page of a listing that starts at the key `start` and has at most `size` items that are committed in
+    `state`, by default and at most `DEFAULT_PAGE`. It ends at the end of a segment, to read no second one. Only if a
+    segment has no item, it reads the next, up to `EMPTY_SEGMENTS` segments: then the page may be empty."""
     limit = min(size or DEFAULT_PAGE, DEFAULT_PAGE)
     index = state.head.index
     items: list[JsonValue] = []

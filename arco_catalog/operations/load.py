@@ -121,9 +121,9 @@ async def _with_metadata(
     guessed: bytes | None = None,
 ) -> CurrentState:
     """Returns the state in a read set with the metadata file that its pointer names, once `judge` allows the HEAD of it
-    in a catalog with grants. `guessed` is the file of the pointer `guess`, read before, None for one that was not read.
-    If the file is missing, reads HEAD and pointer again, and raises `NotFound` if they name the same file. Raises
-    `NoSuchTable` or `NoSuchView` without an entry."""
+    in a catalog with grants. `guessed` is the file of the pointer `guess`, read before, None for one that was not read;
+    the file of a wrong guess is dropped from the cache. If the file is missing, reads HEAD and pointer again, and
+    raises `NotFound` if they name the same file. Raises `NoSuchTable` or `NoSuchView` without an entry or a pointer."""
     missed: dict[str, NotFound] = {}
     while True:
         if session.is_restricted:

@@ -57,7 +57,7 @@ async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
 
 
 async def namespace_properties(session: Session, namespace: Namespace) -> JsonObject:
-    """Returns the properties of a namespace. Raises `NoSuchNamespace`."""
+    """Returns the properties of a namespace, including the governance. Raises `NoSuchNamespace`."""
     entry = await _existing(session, namespace)
     return await session.state.namespace_properties(entry.value)
 
@@ -68,7 +68,8 @@ async def require_namespace(session: Session, namespace: Namespace) -> None:
 
 
 async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
-    """Returns the entry of a namespace. Raises `NoSuchNamespace`."""
+    """Returns the entry of a namespace by the current HEAD, if the caller has the rights on it. Raises
+    `NoSuchNamespace`, and the errors of `Session.head`."""
     head = await session.head()
     await load(session.state, head.index, Needs(keys=[namespace_key(namespace)]))
     return existing_namespace(head.index, namespace)
@@ -77,10 +78,11 @@ async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
 async def update_properties(
     session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
 ) -> Answer:
-    """Sets and removes properties of a namespace, and answers with the names that were set, that were removed, and that
-    the namespace did not have. Raises `NoSuchNamespace`, `Unprocessable` for a key in both `removals` and `updates`,
-    `BadRequest` for too many removals, for properties that are reserved, governance or too large, and for a location
-    that is not allowed, and `Forbidden` for one that the caller may not choose."""
+    """Sets and removes properties of a namespace, by a registry commit unless none of them changes, and answers with
+    the names that were set, that were removed, and that were to be removed and the namespace did not have. Raises
+    `NoSuchNamespace`, `Unprocessable` for a key in both `removals` and `updates`, `BadRequest` for too many removals,
+    for properties that are reserved, governance or too large, and for a location that is not allowed, and `Forbidden`
+    for one that the caller may not choose."""
     return await run(session, _UpdateProperties(session, namespace, removals, updates))
 
 
@@ -147,7 +149,8 @@ class _NamespaceChange(RegistryMutation):
 
     @property
     def keys(self) -> list[str]:
-        """Index keys of the namespace and of its parent, whose location contains the default one."""
+        """Index keys of the namespace and of its parent, if it has one: the parent's location contains the default
+        one."""
         return [namespace_key(level) for level in (self.namespace, self.namespace[:-1]) if level]
 
     def default_location(self, index: Index) -> Location:
@@ -210,7 +213,7 @@ class PropertiesChange(_NamespaceChange):
             self._known[entry.value] = await self.state.namespace_value(entry.value)
 
     def properties(self, entry: NamespaceEntry) -> JsonObject:
-        """Returns the stored properties of the namespace with this entry."""
+        """Returns the properties of the namespace with this entry, which `load_base` must have read."""
         return mapping(self._known[entry.value], "properties")
 
     def changed(

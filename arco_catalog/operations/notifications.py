@@ -171,7 +171,7 @@ class _Follow(_NotificationChange):
             read_set.refusal = refusal
 
     def _check_uuid(self, document: JsonObject) -> None:
-        """Rejects the request if the metadata file is of another table than the notification."""
+        """Raises `BadRequest` if the metadata file has another table's UUID than the notification, or none."""
         uuid = table.table_uuid(document)
         if uuid is None or uuid.lower() != self.notification.uuid.lower():
             raise BadRequest(

@@ -30,7 +30,8 @@ async def open_catalog(
     `ValueError` for an invalid URL or prefix, and `StoreError`.
 
     It tests the store first. A store that ignores conditions would lose commits, so a catalog on one is read-only
-    (docs/design/store.md); a store without conditional deletes is noted in the settings.
+    (docs/design/store.md); a store without conditional deletes is noted in the settings. After a failure the store at
+    `url` is closed.
     """
     store = open_store(url)
     try:

@@ -62,7 +62,8 @@ def _decoded(text: str) -> bytes:
 
 
 def _seal(session: Session, key: bytes, document: bytes) -> str:
-    """Returns the signature of a page token, which is valid only for this caller and request."""
+    """Returns the signature of a page token's document for the catalog, the principal, and the method and path of this
+    request, as 32 hex digits."""
     entity, _ = session.catalog.entry or ("", 0)
     request = dumps([entity, session.request.principal, session.request.method, session.request.path])
     return hmac.new(key, request + document, hashlib.sha256).hexdigest()[:32]

@@ -14,8 +14,8 @@ _MARKS = (f'"{SCAN_PLANNING_MODE}"'.encode(), f'"{ENCRYPTION_KEY_ID}"'.encode())
 
 async def planning_mode(session: Session, state: TableState) -> str | None:
     """Returns who should plan scans of a table: `client` for one that is encrypted, else what its properties have, else
-    the setting of the catalog, None if there is none. The first call for a metadata file reads it, later ones use the
-    cached result. Raises `OutOfMemory`."""
+    the setting of the catalog, None if there is none. The metadata file is parsed at the first call, if it may have
+    such a property; later ones use the cached result. Raises `OutOfMemory`."""
     remembered, location = session.catalog.planning_modes, state.metadata_location
     if location not in remembered:
         is_marked = any(mark in state.metadata for mark in _MARKS)
@@ -27,7 +27,8 @@ async def planning_mode(session: Session, state: TableState) -> str | None:
 
 
 def _mode_in(document: JsonObject) -> str | None:
-    """Returns who plans scans of a table by the metadata; None if that has no preference. Frees the document."""
+    """Returns who plans scans of a table by the metadata: `client` for an encrypted table, else the value of the
+    property; None if that is not set or unknown. Frees the document."""
     from arco_catalog.iceberg.json_pieces import let_go  # few tables need it
 
     properties = document.get("properties")

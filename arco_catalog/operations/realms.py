@@ -146,9 +146,10 @@ class Realm:
         return roots if self.at_root else [root.below(self.name) for root in roots]
 
     def catalog(self, entry: CatalogEntry) -> Catalog:
-        """Opens the catalog of an entry, or returns it if it is open at the entry's version; at most `MAX_OPEN`
-        catalogs stay open. The catalog is opened with the ones of the entry's locations that the operator still allows.
-        Raises `BadRequest` if there are none."""
+        """Opens the catalog of an entry, or returns it if it is open at the entry's version; one that is open at
+        another version is opened once more, with the cached HEAD. At most `MAX_OPEN` catalogs are open. The catalog is
+        opened with the ones of the entry's locations that the operator still allows. Raises `BadRequest` if there are
+        none."""
         known = self.open.get(entry.entity)
         if known is not None and known[0] == entry.version:
             return known[1]
@@ -174,7 +175,8 @@ class Realm:
         return opened
 
     def unnamed(self, request: CatalogRequest, root: str) -> Catalog:
-        """Builds a catalog whose name is not in the realm's registry yet, with its state under `root`."""
+        """Builds a catalog that has no name in the realm's registry yet, with its state under `root`, and with the
+        request's locations. It is not added to the open catalogs. Raises `BadRequest` for an invalid location."""
         settings = replace(self.deployment.settings, warehouse=request.name, has_grants=True)
         return self._catalog(settings, Paths(root), locations_of({**request.properties}, request.storage))
 
@@ -186,8 +188,9 @@ class Realm:
         entry: tuple[str, int] | None = None,
         storage: JsonObject | None = None,
     ) -> Catalog:
-        """Builds a catalog of this realm, which has tables by default in the first of the `allowed` locations. It
-        shares the realm's caches, and has a separate HEAD and group committer."""
+        """Builds a catalog of this realm, which has tables by default in the first of the `allowed` locations. `entry`
+        is its id and version in the realm, None for the realm's registry and a catalog without a name. It shares the
+        realm's memory for cached objects, and has a separate HEAD and group committer."""
         deployment, caches = self.deployment, self._caches
         return Catalog(
             settings=settings,
@@ -270,8 +273,8 @@ async def make_catalog(
 
     `session` is a session of the realm's registry, and the new one begins with its version. `root` is the folder of an
     existing catalog, which is added to the realm. With `owned` the catalog's managers may read and write all tables.
-    `key_policy` is recorded in its first commit. Raises the errors of `check_free`, and `BadRequest` for invalid
-    properties and for locations that are not allowed.
+    `key_policy` is recorded in its first commit. Raises the errors of `check_free` and `create_catalog`, and
+    `BadRequest` for locations that are not allowed.
     """
     await check_free(session, request.name)
     realm.check_locations(locations_of(request.properties, request.storage), request.storage)
@@ -290,9 +293,7 @@ async def make_catalog(
 
 
 async def change_catalog(realm: Realm, session: Session, update: CatalogUpdate) -> JsonObject:
-    """Changes properties and storage configuration of a catalog, and returns the catalog's JSON. Raises
-    `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if its version is not the expected
-    one, and `BadRequest` for locations that are not allowed, and for another cloud account unless
-    `update.account_may_change`."""
+    """Replaces properties and storage configuration of a catalog, as `update_catalog` does, for this realm: new
+    locations must be ones that the realm may use. Returns the catalog's JSON. Raises the errors of `update_catalog`."""
     overlap = session.settings.allow_catalog_overlap
     return await update_catalog(session, update, realm.check_locations, overlap=overlap)

@@ -60,8 +60,8 @@ class ReceiptCursor:
 
     @property
     def may_read(self) -> bool:
-        """Whether the reads that are left suffice for the next commit, which needs two if its committed receipt is
-        missing. True for a cursor without a limit, and at the end."""
+        """Whether the reads that are left suffice for the next commit, which needs two if its committed receipt was not
+        read ahead, and one if that receipt was missing. True for a cursor without a limit, and at the end."""
         if self._reads_left is None or self.position is None or self.position.location == self._origin:
             return True
         if self.position.location not in self._committed:
@@ -83,7 +83,7 @@ class ReceiptCursor:
 
     async def _read(self, file: MetadataFile) -> JsonObject | None:
         """Returns the receipt for a metadata file, committed or else pending; None without one. Reads the committed
-        receipts of the next files in advance."""
+        receipts of the next files in the log in advance, and counts all reads against the limit."""
         if file.location not in self._committed:
             files = self._next_files(file)
             self._count(len(files))
@@ -96,7 +96,8 @@ class ReceiptCursor:
         return await read_receipt(self._session, self._entity, file, receipt.PENDING)
 
     def _next_files(self, file: MetadataFile) -> list[MetadataFile]:
-        """Returns a file and those before it in the log, as many as may be read concurrently."""
+        """Returns a file and the ones before it in the log, latest first, as many as may be read concurrently; ends
+        before the file with which the entity was registered."""
         limit = self._ahead if self._reads_left is None else min(self._ahead, self._reads_left)
         files = [file]
         while len(files) < limit and (before := self._before.get(files[-1].location)) is not None:
@@ -118,7 +119,8 @@ async def read_receipt(session: Session, entity: str, file: MetadataFile, stage:
 
 
 async def read_receipt_at(session: Session, key: str, ms: int, stage: receipt.Stage) -> JsonObject | None:
-    """Returns the receipt of one stage by its commit key and the time of its metadata file, as `read_receipt` does."""
+    """Returns the receipt of one stage by its commit key and the time of its metadata file, as `read_receipt` does,
+    after taking memory for it."""
     path = session.state.paths.receipt(stage, key, ms)
     answer = await session.state.store.get(path)
     if not isinstance(answer, Found):

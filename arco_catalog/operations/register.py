@@ -105,7 +105,8 @@ class _Register(NamedChange):
             read_set.refusal = refusal
 
     def _check_name(self, index: Index) -> Steps[None]:
-        """Raises an error if the namespace does not exist, the name is taken, or what it has may not be replaced."""
+        """Raises an error if the namespace does not exist, or the name is taken; with `overwrite` only if it is taken
+        by another kind of relation, or by a protected one."""
         yield Needs(keys=[namespace_key(self.namespace), self.key])
         existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
@@ -181,7 +182,9 @@ class _Register(NamedChange):
     def _free_locations(
         self, index: Index, document: JsonObject, replaced: RelationEntry | None
     ) -> Steps[list[Location]]:
-        """Returns the locations of the registered relation. Raises `BadRequest` if one is not allowed or taken."""
+        """Returns the locations that the metadata names: the relation's own, then the others that it writes to. Raises
+        `BadRequest` if one is not allowed, or taken by another relation than `replaced`, and `Forbidden` if the caller
+        may not use it."""
         allowed = self.context.locations
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
@@ -192,14 +195,15 @@ class _Register(NamedChange):
         return [*locations.values()]
 
     def _check_logged_files(self, document: JsonObject) -> None:
-        """Rejects the request if the metadata log names a file in a folder that is reserved."""
+        """Raises `BadRequest` if the metadata log names a file in a folder that only a catalog's own state may have."""
         for logged in self.semantics.logged_files(document):
             refuse_reserved_path(logged)
 
     def _claim(self, attempt: Attempt) -> Write:
         """Returns the write that claims the file, so that the table that wrote it will not remove it, and then reads
-        the file again: a file that is there after the claim stays there (docs/decisions/0022). The write raises
-        `AttemptAborted` if the file is removed or about to be, so that the next attempt loads it anew."""
+        the file again: a file that is there after the claim will not be removed (docs/decisions/0022). If the file is
+        removed or about to be, the write forgets the file that was loaded, and raises `AttemptAborted`: the next
+        attempt loads it."""
         location = Location.parse(self.file)
 
         async def claim_and_read_again() -> None:

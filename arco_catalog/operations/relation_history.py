@@ -44,12 +44,12 @@ class RelationHistory:
 
     @property
     def entity(self) -> str:
-        """The id of the table or view."""
+        """The entity id of the table or view that has this history."""
         return self.state.entry.entity
 
     @property
     def current(self) -> MetadataFile:
-        """The current metadata file."""
+        """The current metadata file of the table or view that has this history."""
         return self.state.pointer.metadata
 
     @property
@@ -59,13 +59,16 @@ class RelationHistory:
 
     @property
     def origin(self) -> str | None:
-        """The metadata file of another catalog with which the history here starts; None if it starts with a create."""
+        """The location of the metadata file with which the history here starts: the one that was registered, or for a
+        table that follows another catalog's the current one; None if the history starts with a create."""
         return _origin(self.state)
 
     def cursor(
         self, position: MetadataFile, *, ahead: int = MAX_RECEIPT_READS, max_reads: int = MAX_RECEIPT_READS
     ) -> ReceiptCursor:
-        """Returns a cursor that starts with the version of this metadata file."""
+        """Returns a cursor over the commits of the table or view that starts with the one of this metadata file, and
+        goes back by receipts and by the metadata log. It reads up to `ahead` receipts concurrently, and at most
+        `max_reads` in all."""
         return ReceiptCursor(
             self.session,
             self.entity,
@@ -78,8 +81,9 @@ class RelationHistory:
 
 
 async def read_history(session: Session, namespace: Namespace, name: str, kind: str) -> RelationHistory:
-    """Reads the table or view, as `kind` selects, and the `metadata-log` in its metadata, back to its origin.
-    Raises the errors of `load_table` and `load_view`."""
+    """Loads the table or view, as `kind` selects, and returns it with the versions that the `metadata-log` in its
+    metadata names, back to the file with which it was registered. Reads no receipts. Raises the errors of `load_table`
+    and `load_view`."""
     state = await load_current(session, namespace, name, kind)
     current, origin = state.pointer.metadata, _origin(state)
 
@@ -93,7 +97,8 @@ async def read_history(session: Session, namespace: Namespace, name: str, kind: 
 
 
 def _origin(state: CurrentState) -> str | None:
-    """Returns the metadata file from which the relation was registered, or which it follows; None without one."""
+    """Returns the location of the metadata file from which the relation was registered, or of the current one of a
+    table that follows another catalog's; None without one."""
     followed = FollowedTable.of(state.entry.json)
     return state.pointer.registered_from if followed is None else followed.metadata.location
 
@@ -140,8 +145,9 @@ async def _find_by_key(history: RelationHistory, ms: int, key: str) -> PastCommi
 
 
 async def _search(history: RelationHistory, number: int) -> PastCommit | None:
-    """Searches a version by the number in the receipts of the commits before the metadata log, at most
-    `MAX_LOOKUP_READS`; None if they have none. Raises `NotFound` if older ones were not searched."""
+    """Searches the version with a number, which metadata files have in their names, in the commits to which
+    `MAX_LOOKUP_READS` reads of receipts lead back from the oldest file in the metadata log; None if none of them is it.
+    Raises `NotFound` if it may be an older one that was not reached."""
     cursor = history.cursor(history.files[-1], ahead=1, max_reads=MAX_LOOKUP_READS)
     version: int | None = None
     while cursor.may_read and (commit := await cursor.step()) is not None:

@@ -57,13 +57,14 @@ def _forbidden(refusals: Mapping[Identifier, Forbidden]) -> ForbiddenObjects:
 
 
 def listed(identifiers: Sequence[Identifier]) -> str:
-    """Returns names for a message, at most `MAX_NAMED` of them."""
+    """Returns the names of tables and views as a text for a message: at most `MAX_NAMED`, and how many more there
+    are."""
     names = ", ".join(dotted(*identifier) for identifier in identifiers[:MAX_NAMED])
     return names if len(identifiers) <= MAX_NAMED else f"{names} and {len(identifiers) - MAX_NAMED} more"
 
 
 async def load_names(session: Session, head: RegistryState, identifiers: Iterable[Identifier]) -> None:
-    """Loads the parts of HEAD's index that have these names."""
+    """Loads the segments of HEAD's index in which entries of these names may be; none if HEAD has the whole index."""
     if head.index.directory.refs:  # else there is nothing to load
         await load(session.state, head.index, Needs(keys=[relation_key(*identifier) for identifier in identifiers]))
 

@@ -77,7 +77,8 @@ def _prefixes(kind: str | None) -> tuple[str, ...]:
 
 
 def _start(position: JsonValue, prefixes: tuple[str, ...]) -> str:
-    """Returns the key at which a page starts. Raises the error of a token of another listing."""
+    """Returns the key of the index at which the page of a token starts. Raises `BadRequest` if the token is of another
+    listing, or the key is under none of the prefixes."""
     match position:
         case [str(key)] if key.startswith(prefixes):
             return key
@@ -131,8 +132,8 @@ class _Judge:
     """By type and namespace, whether the caller may list all objects of the type there, or the namespace itself."""
 
     async def prepare(self, found: Sequence[_Object]) -> None:
-        """Queries the policy, if the server has one that takes batches, once for all of these objects, so that
-        `may_list` makes no further calls."""
+        """Queries the policy, if the server has one, at once about the privileges to list all of these objects, so that
+        `may_list` makes no calls for them."""
 
         def required(index: Index) -> Steps[Sequence[Requirement]]:
             return immediately([Requirement(LISTS[each.kind], each.securable) for each in found])
@@ -169,8 +170,9 @@ class _PageBuilder:
     judged: int = 0
 
     async def fill(self, key_ranges: Iterator[KeyRange]) -> str | None:
-        """Adds what is found in these key ranges, and returns the key at which the next page starts, None if there is
-        none. Each page gets further, however many segments the check of one object uses."""
+        """Adds to `results` the objects in these key ranges that match and that the caller may list. Stops at `limit`
+        results, and at the maximum of segments read or of objects judged. Returns the key at which the next page
+        starts, None if there is none. Each page gets further, however many segments the check of one object uses."""
         state, index = self.judge.session.state, self.judge.head.index
         before = state.used_segments
         for key_range in key_ranges:
@@ -191,7 +193,8 @@ class _PageBuilder:
         return None
 
     async def _found_in(self, key_range: KeyRange) -> Sequence[tuple[str, JsonObject]]:
-        """Returns the entries in a key range that match the query, in order. A worker thread searches a segment."""
+        """Returns the entries in a key range that match the query and that `shows` selects, in order, and adds the
+        number of names that were read to `scanned`. A worker thread searches a large segment."""
         index, query, shows = self.judge.head.index, self.query, self.shows
         segment, scanned = index.loaded(key_range.ref), 0
 
@@ -210,8 +213,8 @@ class _PageBuilder:
     async def _prepared(
         self, found: Sequence[tuple[str, JsonObject]]
     ) -> AsyncGenerator[tuple[str, _Object | None], None]:
-        """Yields the keys and the objects of these entries, after it has prepared the checks of as many at once as a
-        page may judge."""
+        """Yields the keys and the objects of these entries, None for an object of an unknown type, after it has
+        prepared the checks of as many at once as a page may judge."""
         for batch in batches(found, MAX_JUDGED):
             objects = [(key, _object(key, entry)) for key, entry in batch]
             await self.judge.prepare([each for _, each in objects if each is not None])
@@ -219,8 +222,8 @@ class _PageBuilder:
                 yield each
 
     async def _shown(self, found: _Object | None) -> JsonObject | None:
-        """Returns an object as a result of the search, None if the caller may not list it, or if the type is unknown.
-        Raises `StoreUnavailable` past the deadline."""
+        """Returns an object as a result of the search, None if the caller may not list it, or if the type is unknown;
+        counts it as judged either way. Raises `StoreUnavailable` past the deadline."""
         self.judge.session.check_deadline()
         await asyncio.sleep(0)  # noqa: TID251 - no time passes: many objects of a segment may match
         self.judged += 1

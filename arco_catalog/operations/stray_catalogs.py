@@ -72,7 +72,8 @@ class UndropRequest:
 
 async def stray_catalogs(realm: Realm, session: Session) -> StrayCatalogs:
     """Returns all catalogs that have state in the realm but no name: dropped ones, and ones that were never made
-    completely. Raises `StoreError`."""
+    completely; folders with a registry without commits are left out. Reads every registry that it finds. Raises
+    `StoreError`."""
     prefix = realm.root_of("")
     async with aclosing(list_objects(session.state, prefix)) as objects:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}

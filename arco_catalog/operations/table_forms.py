@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 async def visible_snapshots(session: Session, state: TableState) -> bytes:
     """Returns the table metadata of this state, as JSON, without the snapshots that neither a branch nor a tag names.
-    Raises `OutOfMemory`, and `StoreUnavailable` after the request's deadline."""
+    Makes it at the first call, or waits for the request that makes it; later calls return the cached one. Raises
+    `OutOfMemory`, and `StoreUnavailable` after the request's deadline."""
     location, body = state.metadata_location, state.metadata
 
     form = session.files.form(
@@ -34,8 +35,8 @@ async def visible_snapshots(session: Session, state: TableState) -> bytes:
 
 async def deflated_metadata(session: Session, state: TableState, visible: bytes | None) -> DeflatedPart:
     """Returns table metadata as a part of a gzip stream: that of this state's file, or if `visible` is given, these
-    bytes, which are the result of `visible_snapshots` for this state. Raises `StoreUnavailable` past the request's
-    deadline."""
+    bytes, which are the result of `visible_snapshots` for this state. A thread compresses it at the first call; later
+    calls return the cached part. Raises `StoreUnavailable` after the request's deadline."""
     location, body = state.metadata_location, state.metadata
     if visible is None:
         form = session.files.form(

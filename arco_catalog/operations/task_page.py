@@ -34,7 +34,8 @@ class TaskFilter:
     unfinished: bool = False
 
     def selects(self, listed: ListedTask) -> bool:
-        """Whether a task has the status, and is stuck if `stuck` is set."""
+        """Whether a task has the status of this filter, if that has one, and is stuck if `stuck` is set. `unfinished`
+        does not matter here: it selects what is listed at all."""
         return self.status in (None, listed.task.status) and (listed.is_stuck or not self.stuck)
 
 
@@ -57,8 +58,9 @@ class _Item:
 
 async def task_page(session: Session, selection: TaskFilter, paging: Paging) -> TaskPage:
     """Returns a page of the tasks that are selected, in order of their ids, and behind them purges that wait for their
-    first worker. It reads at most `MAX_TASKS` tasks, so it may be empty although a later page is not. Raises
-    `BadRequest` for an invalid token, and the errors of `Session.head`."""
+    first worker; unfinished tasks in order of the times when they are due. It reads at most `MAX_TASKS` tasks, so it
+    may be empty although a later page is not. Raises `BadRequest` for an invalid token, and the errors of
+    `Session.head`."""
     await session.head()
     cursor, last = None, ""
     if paging.token:
@@ -79,7 +81,8 @@ async def task_page(session: Session, selection: TaskFilter, paging: Paging) -> 
 
 
 def _start(position: JsonValue) -> tuple[Cursor | None, str]:
-    """Returns the cursor and the last key of a page token. Raises the error of a token of another listing."""
+    """Returns from a page token the cursor of the store's listing, None for its beginning, and the key of the last item
+    of the pages before. Raises the error of a token of another listing."""
     match position:
         case [None, str(last)]:
             return None, last
@@ -103,8 +106,9 @@ def _items(state: State, page: Page) -> Sequence[_Item]:
 
 
 async def _read(session: Session, selection: TaskFilter, items: Sequence[_Item]) -> Sequence[JsonObject]:
-    """Reads these tasks concurrently, and returns the JSON of the selected ones. A task that is listed by a hint and
-    has versions is left out, unless unfinished tasks are selected."""
+    """Reads these tasks concurrently, and then HEAD, and returns the JSON of the selected ones, in order. Tasks that no
+    longer exist are left out, and so is a task that is listed by a hint and has versions, unless unfinished tasks are
+    selected."""
     found = await gather(*(_stored(session.state, item.task) for item in items))
     head = await session.state.head()
     shown = [
@@ -117,7 +121,7 @@ async def _read(session: Session, selection: TaskFilter, items: Sequence[_Item])
 
 
 async def _stored(state: State, task: str) -> StoredTask | InternalError | None:
-    """Returns the newest version of a task, or the error that reading it raised."""
+    """Returns the newest version of a task, None if it has none, or the `InternalError` that reading it raised."""
     try:
         return await read_task(state, task)
     except InternalError as error:

@@ -59,7 +59,8 @@ def _require_fields(task: Task) -> None:
 
 
 async def find_task(session: Session, task: str) -> ListedTask | None:
-    """Returns a task by its id, or None if it neither has a version nor waits for its first worker."""
+    """Returns a task by its id, or None if it neither has a version nor waits for its first worker. Raises
+    `InternalError` if the newest version is corrupt."""
     return await describe_task(session, task, await read_task(session.state, task))
 
 
@@ -86,7 +87,8 @@ async def submitted_purge(session: Session, task: str, head: RegistryState | Non
 
 
 async def _is_undone(session: Session, task: Task, head: RegistryState | None) -> bool:
-    """Whether a task is a purge that waits although the drop was undone."""
+    """Whether a task is a purge that waits to run although the drop was undone, so that no tombstone names it in `head`
+    (the current HEAD for None); False once the purge has deleted all files."""
     waits = task.kind == TABLE_PURGE and task.status in (Status.SUBMITTED, Status.RETRY_SCHEDULED)
     if not waits or Progress.parse(task.checkpoint).phase is Phase.DONE:  # then it may be purged already
         return False
@@ -94,7 +96,8 @@ async def _is_undone(session: Session, task: Task, head: RegistryState | None) -
 
 
 async def _is_stuck(session: Session, task: Task, head: RegistryState | None) -> bool:
-    """Whether a task is a purge that failed after its start: the table is partly deleted."""
+    """Whether a task is a purge that failed after its start, by its tombstone in `head` (the current HEAD for None):
+    the table is partly deleted."""
     if task.kind != TABLE_PURGE or task.status is not Status.FAILURE:
         return False
     tombstone = await tombstone_of(session, task.id, head)

@@ -54,8 +54,8 @@ async def read_version(session: Session, namespace: Namespace, name: str, kind: 
 
 
 def _first(history: RelationHistory, at_ms: int | None) -> MetadataFile:
-    """Returns the file with which a timeline starts: the current one, or the latest in the log that is not later than
-    `at_ms`, or the oldest one in the log."""
+    """Returns the file with which a timeline starts: the current one, or with `at_ms` the latest one, of it and the
+    log, that is not later than that, or else the oldest one."""
     return next((file for file in history.files if at_ms is None or file.ms <= at_ms), history.files[-1])
 
 
@@ -90,5 +90,5 @@ async def _redeemed(session: Session, token: str, entity: str) -> MetadataFile:
 
 
 async def _token(session: Session, entity: str, position: MetadataFile | None) -> str | None:
-    """Returns the page token for what follows; None at the end."""
+    """Returns the page token by which the next page of an entity's timeline starts at `position`; None at the end."""
     return None if position is None else await issue(session, [entity, position.location, position.ms])

@@ -54,9 +54,10 @@ def check_size(settings: Settings, tables: int) -> None:
 
 
 async def commit_transaction(session: Session, changes: Sequence[TableChange]) -> Answer:
-    """Applies the changes of all tables, or none, and returns an empty answer. The change of a single table is
-    committed as by `commit_table`. Removes its own intents at the end, also after an error. Raises `BadRequest` for a
-    table that is named twice and for too many tables, and the errors of `commit_table`."""
+    """Applies the changes of all tables, or none, and returns an empty answer, at once if there are no changes. The
+    change of a single table is committed as by `commit_table`. Removes the intents that failed attempts of this request
+    left, also after an error. Raises `BadRequest` for a table that is named twice and for too many tables, and the
+    errors of `commit_table`."""
     check_size(session.settings, len(changes))
     names = Counter((namespace, name) for namespace, name, _ in changes)
     twice = sorted(dotted(*name) for name, times in names.items() if times > 1)
@@ -184,7 +185,8 @@ class Transaction(Mutation[TransactionReadSet]):
         )
 
     def _reservation(self, wanted: RelationCommit, missing: MissingLocations) -> Prerequisite:
-        """Returns the registry commit that must precede: it gives locations to a table."""
+        """Returns the step that must precede the transaction: a registry commit that gives the missing locations to a
+        table."""
         return Prerequisite(lambda: reserve_locations(self.session, wanted.namespace, wanted.name, missing))
 
     async def validate(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
@@ -209,7 +211,9 @@ class Transaction(Mutation[TransactionReadSet]):
     async def take_turn(self, read_set: TransactionReadSet, losses: int, rank: str) -> TransactionReadSet | None:
         """Takes turns at the tables that other writers have changed since the last plan, or gives way to those of
         others there, one after the other in the order of the tables' ids, so that transactions do not wait for each
-        other (docs/design/commit.md#turns). Returns the fresh read set to plan on, None if that is `read_set`."""
+        other (docs/design/commit.md#turns). Returns the fresh read set to plan on; None if that is `read_set`, because
+        no turn was taken, or a table does not meet the requirements of its commit any more, for which no turn is
+        taken."""
         parts = [*zip(self.commits, read_set.tables, strict=True)]
         if any(part.pointer is not None and each.is_conflict(part.pointer, part.base) for each, part in parts):
             return None
@@ -244,18 +248,19 @@ class Transaction(Mutation[TransactionReadSet]):
     # Cleaning up.
 
     async def _settle_lapsed(self) -> None:
-        """Settles the intents of decided and lapsed transactions, of at most `CROWDED`."""
+        """Settles intents on names in the registry of at most `CROWDED` transactions, the ones that are decided or have
+        outlived their lease."""
         await settle_lapsed(self.session, CROWDED)
 
     async def remove_own_intents(self) -> None:
-        """Removes the intents that aborted attempts of this request left on tables, except those that another commit
-        has replaced already. A failed removal is logged."""
+        """Removes the intents that aborted attempts of this request left on tables, in the background if the process
+        allows that, unless another commit has replaced them already. A failed removal is logged."""
         left = [placed for placed in self._leftover if self.state.cached_pointer(placed.entity) == placed]
         if left:
             await self.session.run_in_background(gather(*(self._remove_own_intent(placed) for placed in left)))
 
     async def _remove_own_intent(self, placed: Pointer) -> None:
-        """Replaces an intent of an attempt without a commit by the old state, at best effort."""
+        """Replaces an intent that an aborted attempt left on a pointer by the old state. A failure is only logged."""
         try:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=False), placed.version)
         except (StoreError, CommitStateUnknown) as error:  # the next process that reads it settles it too

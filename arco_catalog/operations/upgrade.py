@@ -22,14 +22,14 @@ class Upgrade:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the registry had a lower version."""
+        """Whether the registry had a lower version than `NEWEST_VERSION`."""
         return self.before < NEWEST_VERSION
 
 
 async def upgrade(session: Session, *, force: bool = False) -> Upgrade:
     """Raises the registry to `NEWEST_VERSION` by one registry commit, unless it has that version, or an older program
-    has committed within `QUIET_MS`; with `force` even then. Raises `StoreError`, and `CommitStateUnknown` past the
-    deadline."""
+    has committed within `QUIET_MS`; with `force` even then. Returns the version before, and the commit that prevented
+    the upgrade, if one did. Raises `StoreError`, and `CommitStateUnknown` after the deadline."""
     found: Upgrade | None = None
 
     async def change(head: RegistryState) -> HeadChange | None:
@@ -52,12 +52,14 @@ async def upgrade(session: Session, *, force: bool = False) -> Upgrade:
 
 
 async def preview_upgrade(session: Session, *, force: bool = False) -> Upgrade:
-    """Returns what `upgrade` would do, and writes nothing. Raises `StoreError`."""
+    """Returns the upgrade that `upgrade` would make or refuse with the present HEAD, and writes nothing. Raises
+    `StoreError`."""
     return _upgrade_of(await session.state.head(), session.now_ms(), force=force)
 
 
 def _upgrade_of(head: RegistryState, now_ms: int, *, force: bool) -> Upgrade:
-    """Returns the upgrade from a HEAD's format version, and which older writer prevents it, if any."""
+    """Returns the upgrade from a HEAD's format version, and the commit of an older program, within `QUIET_MS`, that
+    prevents it; None with `force`, or if there is none."""
     older = None if force else head.writers.older_than(NEWEST_VERSION)
     is_prevented = head.format_version < NEWEST_VERSION and older is not None and older.at_ms > now_ms - QUIET_MS
     return Upgrade(head.format_version, older if is_prevented else None)

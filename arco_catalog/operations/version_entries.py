@@ -70,14 +70,16 @@ def added_snapshot_ids(receipt: JsonObject) -> list[int]:
 
 
 def _receipt_state(commit: PastCommit) -> str:
-    """Returns the state of a commit's receipt, or whether it is missing or there never is one."""
+    """Returns the state of a commit's receipt: `committed` or `pending`; without a receipt `none` for a file that
+    another catalog wrote, which never has one, else `missing`."""
     if commit.receipt is None:
         return "none" if commit.foreign else "missing"
     return str(commit.receipt["state"])
 
 
 def _author(receipt: JsonObject) -> JsonObject:
-    """Returns who made a commit and through what, by its receipt, which is empty if there is none."""
+    """Returns the fields of a timeline's entry about the author of a commit, and through which client, engine and
+    source, by the commit's receipt. An empty receipt, for a missing one, gives the source `unknown`."""
     source = mapping(receipt, "source")
     kind = SOURCES.get(str(source.get("kind")), "other") if source else "unknown"
     claimed, confidence = source.get("claimed") is True, confidence_in(source)
@@ -103,19 +105,22 @@ def _is_external(kind: str, claimed: bool) -> bool | None:
 
 
 def _changes(receipt: JsonObject) -> JsonObject:
-    """Returns the number of updates of each kind in a commit; `create` for the first one."""
+    """Returns the number of updates of each kind in a commit, by the receipt, and `create` if it is the first of the
+    table or view."""
     counts = Counter(texts(receipt, "updates"))
     return {**({"create": 1} if base_of(receipt) is None else {}), **counts}
 
 
 def _application(added: list[int], snapshots: SnapshotsById) -> str | None:
-    """Returns the name of the engine in the summaries of the added snapshots; None without one."""
+    """Returns the name of the engine in the summary of the first added snapshot that has one and is still in
+    `snapshots`; None without one."""
     known = (summary_fields(snapshots[number]) for number in added if number in snapshots)
     return next((name for fields in known if (name := optional_text(fields, APPLICATION)) is not None), None)
 
 
 def _snapshot(snapshot_id: int, snapshot: JsonObject | None) -> JsonObject:
-    """Returns what a snapshot added and left, by its summary; None for each count if it has expired."""
+    """Returns the JSON of a snapshot with this id: the operation, and the counts of what it added and of what the table
+    then had, by the snapshot's summary; null for all if it has expired (None)."""
     if snapshot is None:
         return {"snapshot-id": snapshot_id, "known": False, "operation": None, **dict.fromkeys(COUNTS)}
     operation = optional_text(summary_fields(snapshot), "operation")

@@ -45,8 +45,8 @@ class Access(ABC):
         return self
 
     async def prepare(self, state: State, head: RegistryState, requirements: Requirements) -> None:
-        """Queries a policy about all of these requirements in one call, before `held` and `holds` are called for them
-        one by one. By default it does nothing, and does not even compute the requirements."""
+        """Queries a policy at once about all of these requirements, before `held` and `holds` are called for them one
+        by one. By default, without a policy, it does nothing, and does not even compute the requirements."""
         return None
 
     async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:

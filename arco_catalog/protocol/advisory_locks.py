@@ -12,8 +12,8 @@ def _always() -> bool:
 
 
 class AdvisoryLocks:
-    """Advisory locks, one for each key, of the tasks of one process. Correctness does not depend on them: a caller
-    that has waited for `timeout_seconds` goes on without the lock.
+    """Advisory locks, one for each key, which the requests of one process share. Correctness does not depend on them: a
+    caller that has waited for `timeout_seconds` goes on without the lock.
 
     Of writers that plan on the same version of a pointer one wins its compare-and-swap. The others have written their
     files in vain, back off, and try again. One after another, each plans on what the one before committed.

@@ -75,7 +75,8 @@ class AppendRebaser:
 
     async def _target(self, base: CurrentRelation) -> tuple[Append, AppendTarget]:
         """Returns the append of the commit, and the present snapshot of the branch, by the metadata of `base`. Raises
-        `NotRebasable` if there is no such append or snapshot, or a file of one is outside of the table's locations."""
+        `NotRebasable` if there is no such append or snapshot, or a manifest list of theirs, or the folder for the new
+        one, is outside of the table's locations."""
         append = append_of(self._commit)
         read = partial(read_target, append, base.body, base.pointer.metadata.location)
         target = await off_loop(len(base.body), read)
@@ -85,7 +86,8 @@ class AppendRebaser:
 
     async def _read(self, base: CurrentRelation, append: Append, target: AppendTarget) -> _AddedManifests:
         """Returns the manifests that the append adds, with the files in them, and checks that the table may have them.
-        Raises as `rebase` does."""
+        Reads them, and takes memory for them, unless that was done for this request with the same parent list. Raises
+        as `rebase` does."""
         added = self._added
         if added is None or added.parent_list != target.parent_list:
             manifests = await self._compare(append, target.parent_list)
@@ -123,8 +125,8 @@ class AppendRebaser:
         self._written = await self._session.hold.take(len(planned.manifest_list.body))
 
     def _check_places(self, base: CurrentRelation, files: Sequence[str]) -> None:
-        """Raises `NotRebasable` if a file is outside of the table's own locations: the catalog copies what it reads
-        into a list that all readers of the table may read."""
+        """Raises `NotRebasable` if one of these files has an invalid location, or one outside of the table's own
+        locations: the catalog copies what it reads into a list that all readers of the table may read."""
         held = {*base.entry.locations}
         for file in files:
             try:

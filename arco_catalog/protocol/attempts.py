@@ -76,7 +76,8 @@ class Attempts:
         self._excluded.discard(self.current.id)
 
     def abandon_current(self) -> None:
-        """Records that the current attempt has not committed, and never can."""
+        """Records that the current attempt has not committed, and never can, so that it is no longer in doubt and no
+        evidence of it is searched any more."""
         self._in_doubt.discard(self.current.id)
         self.exclude([self.current.id])
 

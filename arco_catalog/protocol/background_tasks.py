@@ -23,8 +23,8 @@ class BackgroundTasks:
         """How many steps raised an error."""
 
     async def run(self, step: Coroutine[object, object, object]) -> None:
-        """Starts a step as a task and returns at once; an error of it is then logged and counted in `failed`. If
-        `limit` steps are running, awaits the step instead, and raises what it raises."""
+        """Starts a step of a mutation as a task and returns at once; an error of it is then logged, and added to
+        `failed`. If `limit` steps are running, awaits the step instead, and raises what it raises."""
         if len(self._running) >= self._limit:
             await step
             return

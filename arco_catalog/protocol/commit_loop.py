@@ -59,9 +59,10 @@ class CommitLoop(Generic[V]):
     async def run(self, freshness: Freshness) -> Answer:
         """Makes the mutation's commit, with a fresh read and plan after each lost compare-and-swap, until the request's
         deadline. Returns the answer: of the commit, of an attempt that is seen to have committed before, or of a
-        mutation that changes nothing. `freshness` is that of the first read. Raises `Refusal`, `Superseded` when
-        another sending answers instead, `CatalogChanged`, `CommitStateUnknown`, and `StoreError`, also past the
-        deadline."""
+        mutation that changes nothing; which of them is in the request's statistics. With a key, a refusal and the
+        answer of a mutation that changes nothing are first put into the final slot. `freshness` is that of the first
+        read. Raises `Refusal`, `Superseded` when another sending answers instead, `CatalogChanged`,
+        `CommitStateUnknown`, and `StoreError`, also after the deadline."""
         read_set: V | None = None
         while True:
             self.session.check_deadline()
@@ -199,9 +200,10 @@ class CommitLoop(Generic[V]):
     # Carrying out a plan.
 
     async def execute(self, plan: PlannedCommit, read_set: V) -> tuple[bool, V | None]:
-        """Carries out a plan, if it is still valid and the swap applies. Returns whether it was committed, and if not
-        the read set to plan on again, None to read everything anew. An attempt that can never commit is replaced by
-        another one. After a lost compare-and-swap or an aborted attempt it waits before it returns."""
+        """Carries out a plan, if it is still valid and the swap applies, and then makes what follows the commit, and
+        records it in the request's statistics. Returns whether it was committed, and if not the read set to plan on
+        again, None to read everything again. An attempt that can never commit is replaced by another one. After a lost
+        compare-and-swap or an attempt that can't commit it waits before it returns."""
         declared = self.attempts.declared
         if declared is not None and not declared.covers(plan.write_set):
             # Evidence is searched in the declared write set: a commit elsewhere would be taken for another attempt's.
@@ -336,7 +338,8 @@ class CommitLoop(Generic[V]):
     async def answer_on_evidence(self, attempt: str) -> Answer:
         """Returns the answer to an attempt that is known to have committed, of this or another sending of the request,
         after it has marked the pointers of what the attempt dropped, and puts the answer into the final slot at best
-        effort. Raises `CommitStateUnknown` if there is no such answer any more."""
+        effort. Records in the request's statistics that evidence gave the answer. Raises `CommitStateUnknown` if there
+        is no such answer any more."""
         self.session.stats.outcome = "evidence"
         write_set = self.attempts.known()[attempt]
         await self.mark_dropped(attempt, write_set)

@@ -82,8 +82,9 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 async def for_each(items: Iterable[T], at_once: int, step: Callable[[T], Awaitable[None]]) -> None:
-    """Awaits a step for each item, starting them in order, `at_once` of them concurrently. A slow item does not delay
-    the others. The first failure cancels the others, and is raised when they have ended."""
+    """Awaits a step for each item, starting them in order, at most `at_once` of them concurrently. A slow item does not
+    delay the others. The first failure cancels the steps that run, starts no more, and is raised when they have
+    ended."""
     rest = iter(items)
 
     async def work() -> None:

@@ -109,8 +109,8 @@ async def resolve_for_write(
     session: Session, entity: str, pointer: Pointer | None, rank: str | None = None
 ) -> Pointer | None:
     """Returns the pointer without its intent, as the base of a write, after waiting until the intent's transaction is
-    decided; a pointer without an intent as it is, and None if the pointer does not exist (any more). Raises
-    `Unavailable` as `wait_for_decision` does."""
+    decided, which this may abort as `wait_for_decision` does; a pointer without an intent as it is, and None if the
+    pointer does not exist (any more). Raises `Unavailable` as `wait_for_decision` does."""
     while pointer is not None and pointer.intent is not None:
         as_decided = await wait_for_decision(session, pointer.intent, rank)
         again = await session.state.pointer(entity)
@@ -121,7 +121,7 @@ async def resolve_for_write(
 
 
 async def settle_names(session: Session, transaction: str, rank: str | None = None) -> None:
-    """Waits for the decision of a transaction as `wait_for_decision` does, and settles its intents on names in the
-    registry. Raises `Unavailable` if it is still undecided shortly before the request's deadline, and as
-    `settle_decided` does."""
+    """Waits for the decision of a transaction as `wait_for_decision` does, which may abort it, and then settles the
+    transaction's intents on names by a registry commit. Raises `Unavailable` if it is still undecided shortly before
+    the request's deadline, and as `settle_decided` does."""
     await settle_decided(session, {transaction: await wait_for_decision(session, transaction, rank)})

@@ -32,7 +32,7 @@ IN_PROGRESS = "Another sending of the request with this Idempotency-Key is in pr
 
 async def run(session: Session, mutation: Mutation[V]) -> Answer:
     """Carries out a mutation exactly once for its idempotency key, or once for this call without one, and returns the
-    answer.
+    answer. Records in the request's statistics why an outcome is unknown.
 
     Raises `Refusal` if the request can't be carried out, `CommitStateUnknown` if the change may have been made or may
     follow, `Unavailable` if nothing was done, `CatalogChanged` if the catalog must be opened anew first,

@@ -146,8 +146,9 @@ async def fence_pointer(session: Session, entity: str) -> Pointer:
 
 
 async def settled_base(session: Session, entity: str, pointer: Pointer | None) -> Pointer | None:
-    """Returns the pointer without its intent, as `resolve_for_write` does, for a move that must be made; None if the
-    pointer does not exist (any more). Raises `CommitStateUnknown` if the intent can't be decided in time."""
+    """Returns the pointer without its intent for a move that is necessary, after waiting for the decision of the
+    intent's transaction as `resolve_for_write` does; None if the pointer does not exist (any more). Raises
+    `CommitStateUnknown` if the intent can't be decided in time."""
     try:
         return await resolve_for_write(session, entity, pointer)
     except Unavailable as undecided:

@@ -156,8 +156,8 @@ class GroupCommitter:
 
         Returns `FALL_BACK` if the request must fall back to the driver, and another `PreconditionFailed` if its commit
         lost or the request must propose its change; its own id may be in HEAD nevertheless, as after any
-        compare-and-swap. Raises `CommitStateUnknown` if the deadline
-        passes while the outcome is unknown, `StoreUnavailable` if nothing was sent, and what `revalidate` raises.
+        compare-and-swap. Raises `CommitStateUnknown` if the deadline passes while the outcome is unknown,
+        `StoreUnavailable` if nothing was sent, and what `revalidate` raises.
         """
         if own is not None and not self._lock.locked() and not self._queue:
             async with self.lock(member.seconds_left):

@@ -83,12 +83,12 @@ class IdempotencyGuard:
                 return True
 
     async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
-        """Puts the next slot of the idempotency key's marker for an attempt; does nothing if the request has no key.
-        With an answer it is the final slot: only after it may a failure or a no-op be answered. Raises `Superseded` if
-        another sending has put the next slot, or that slot is final, and `CommitStateUnknown` if the request may have
-        been carried out without its key. If this put slot 0, the key is judged by the slot's time: raises
-        `CommitStateUnknown` if it is too old; if it is too new and there is no `answer`, puts a `BadRequest` as the
-        answer and raises that.
+        """Puts the next slot of the idempotency key's marker for an attempt, and adds that to the request's own
+        attempts; does nothing if the request has no key. With an answer it is the final slot: only after it may a
+        failure or a no-op be answered. Raises `Superseded` if another sending has put the next slot, or that slot is
+        final, and `CommitStateUnknown` if the request may have been carried out without its key. If this put slot 0,
+        the key is judged by the slot's time: raises `CommitStateUnknown` if it is too old; if it is too new and there
+        is no `answer`, puts a `BadRequest` as the answer and raises that.
 
         A put that was cancelled, because a step that ran concurrently failed, may have been applied nevertheless. So
         slots of our own that are not final are skipped.
@@ -108,7 +108,8 @@ class IdempotencyGuard:
 
     @staticmethod
     def _binding(marker: MarkerLog) -> JsonObject:
-        """Returns the identity of the request for slot 0, which binds the key to it; empty for later slots."""
+        """Returns the part of the marker's next slot that binds the key to this request: the request's identity for
+        slot 0, empty for later slots."""
         return {} if marker.slots else marker.identity.to_json()
 
     async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:

@@ -48,9 +48,9 @@ async def resolve_key(session: Session) -> None:
 
 
 async def _settings(session: Session) -> KeySettings:
-    """Returns the settings by which the catalog reads idempotency keys, from the cached HEAD if there is one. If HEAD
-    records none, a registry commit records the server's; in a new or read-only catalog the server's are used without a
-    record."""
+    """Returns the settings by which the catalog reads idempotency keys, from the cached HEAD if there is one, and logs
+    if the server's variables set others. If HEAD records none, a registry commit records the server's; in a new or
+    read-only catalog the server's are used without a record."""
     state, variables = session.state, session.request.key_policy or KeyPolicy()
     head = state.cached_head() or await state.head()
     settings = head.key_settings
@@ -88,8 +88,8 @@ def _marker_hash(session: Session, text: str, policy: KeyPolicy) -> str | None:
 
 
 async def _is_begun(session: Session, log: MarkerLog, settings: KeySettings) -> bool:
-    """Whether the request began in this marker; False if the marker was closed, or is bound to another request. A
-    marker without a slot is closed before the first attempt, unless the catalog is read-only. Raises
+    """Whether the request began in this marker; False if the marker was closed, or is bound to another request. It
+    first closes a marker without a slot by a slot of this request, unless the catalog is read-only. Raises
     `CommitStateUnknown` if the catalog reads keys and another sending closed the marker while it did not."""
     writable, identity, own = session.settings.read_only_because is None, log.identity, session.request.attempts
     keyless: JsonObject = {} if settings.policy.enabled else {KEYLESS: True}

@@ -64,8 +64,8 @@ def carry_out_loaded(index: Index, steps: Steps[T]) -> T | None:
 
 
 async def load(state: State, index: Index, needs: Needs) -> None:
-    """Loads the segments of the index that lookups need and that are not loaded. Raises `SegmentGone` if one was
-    deleted meanwhile."""
+    """Loads the segments of the index that lookups need and that are not loaded; reads nothing if all are. Raises
+    `SegmentGone` if one was deleted meanwhile, and `InternalError` if the lookups need others after every read."""
     for _ in range(ROUNDS):
         missing = index.missing(needs)
         if not missing:

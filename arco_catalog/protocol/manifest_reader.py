@@ -81,14 +81,15 @@ class AvroFile(NamedTuple):
 
 
 class ManifestReader:
-    """Reads manifest lists and manifests for one request."""
+    """Reads manifest lists, and the manifests that an append adds, for one request that may be rebased."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def read_list(self, location: str) -> AvroFile:
-        """Reads a manifest list, undecoded. One that this process wrote may be cached. Raises `NotRebasable` if it does
-        not exist, or is too long, and `StoreError`."""
+        """Returns the bytes of a manifest list, undecoded: the cached ones, as of a list that was written by this
+        process, or else from the store, for which it takes memory. Raises `NotRebasable` if it does not exist, can't be
+        read, or is too long, and `StoreError`."""
         body = self._session.files.cached(location)
         if body is not None and len(body) <= MAX_LIST_BYTES:
             return _avro_file(location, body, MAX_LIST_UNPACKED, await self._session.hold.take(0))
@@ -140,7 +141,8 @@ class ManifestReader:
         return files
 
     async def _read(self, location: str, max_bytes: int, max_unpacked: int) -> AvroFile:
-        """Reads an Avro file of at most `max_bytes`. Raises `NotRebasable` for a longer one."""
+        """Reads an Avro file of at most `max_bytes`, undecoded, for which it takes memory. Raises `NotRebasable` for a
+        longer one, and one that does not exist or can't be read, and `OutOfMemory`."""
         taken = await self._session.hold.take(max_bytes)
         with _readable(location):
             found = await self._session.files.read_range(location, 0, max_bytes + 1)

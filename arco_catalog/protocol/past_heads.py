@@ -18,9 +18,9 @@ OBJECT_BYTES = 16 << 10
 
 
 async def past_head(state: State, commit: str, hold: Hold | None = None) -> RegistryState:
-    """Returns HEAD as of a commit, without a version, from memory if it is cached. Memory for the objects that are read
-    is taken in `hold`. Raises `CommitStateUnknown` if one of the objects that this needs was deleted, `InternalError`
-    if one is corrupt, and `StoreError`."""
+    """Returns HEAD as of a commit, without a version, from memory if it is cached, else computed from stored objects
+    and then cached. Takes memory for these objects in `hold`. Raises `CommitStateUnknown` if one of the objects that
+    this needs was deleted, `InternalError` if one is corrupt, and `StoreError`."""
     known = state.cached_head_of(commit)
     if known is not None:
         return known
@@ -30,7 +30,8 @@ async def past_head(state: State, commit: str, hold: Hold | None = None) -> Regi
 
 
 async def past_head_body(state: State, commit: str) -> bytes:
-    """Returns the bytes of HEAD as of a commit. Raises as `past_head`."""
+    """Returns the bytes of HEAD as of a commit of the history: of the commit's object if that is whole, else computed
+    from the objects since the last whole one. Raises as `past_head`."""
     chain, body = await _chain(state, commit, Hold())
     return body if len(chain) == 1 else dumps(head_of([each.document for each in chain]), sort_keys=True)
 

@@ -26,7 +26,8 @@ MAX_AGE_MS = 5_000
 
 
 class Policy(Protocol):
-    """The interface of a policy outside of the catalog."""
+    """The interface of a policy outside of the catalog, which determines whether an actor may do something, in addition
+    to the grants."""
 
     async def decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
         """Returns for each question the time at which the policy was queried, no longer ago than `MAX_AGE_MS`, if it
@@ -134,7 +135,7 @@ class PolicyAccess(Access):
         self, state: State, head: RegistryState, required: Sequence[Requirement], actor: Actor
     ) -> Sequence[bool]:
         """Returns for each requirement whether the policy allows it to an actor, who need not be the caller, whatever
-        grants there are."""
+        grants there are. Always queries the policy, at once about all, and keeps no decision."""
         questions = [await self._questions_on(state, head, [each]) for each in required]
         distinct = [*dict.fromkeys(chain.from_iterable(questions))]
         decisions = dict(zip(distinct, await self._decide(actor, distinct), strict=True))
@@ -151,7 +152,8 @@ class PolicyAccess(Access):
 
     def _refusal(self, questions: Sequence[Question]) -> Refusal | None:
         """Returns the error for the first of these questions to which the policy does not consent; None if it consents
-        to all. The decisions about all of them must be there (`_query`)."""
+        to all: that for a missing table or view if the policy consents to the question about a missing one
+        (`if_absent`), else `Forbidden`. The decisions about all of them must be there (`_query`)."""
         refused = next((question for question in questions if self._decisions[question] is None), None)
         if refused is None:
             return None
@@ -163,8 +165,8 @@ class PolicyAccess(Access):
         return denied(refusal, refused.action, refused.type.lower())
 
     async def _allows(self, state: State, head: RegistryState, requirements: Sequence[Requirement]) -> Sequence[bool]:
-        """Returns for each requirement whether the policy allows it to the caller; queries the policy about new
-        questions."""
+        """Returns for each requirement whether the policy allows it to the caller. Queries the policy at once about all
+        questions that it has not decided since the request was judged last, and keeps the decisions."""
         questions = [await self._questions_on(state, head, [each]) for each in requirements]
         await self._query(chain.from_iterable(questions))
         return [_are_allowed(each, self._decisions) for each in questions]
@@ -183,8 +185,8 @@ class PolicyAccess(Access):
         return (yield from questions_of(index, self._catalog, requirements))
 
     async def _query(self, questions: Iterable[Question]) -> None:
-        """Queries the policy, in one call, about those of the questions that it has not decided since the request was
-        judged last, and about their `if_absent`, and keeps the decisions. Raises `Unavailable` as `_decide` does."""
+        """Queries the policy at once about those of the questions that it has not decided since the request was judged
+        last, and about their `if_absent`, and keeps the decisions. Raises `Unavailable` as `_decide` does."""
         unknown = self._undecided(questions)
         if unknown:
             decisions = await self._decide(self.actor, unknown)
@@ -197,7 +199,8 @@ class PolicyAccess(Access):
         return [each for each in dict.fromkeys(needed) if each not in self._decisions]
 
     async def _decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
-        """Queries the policy, and returns what `Policy.decide` returns. Raises `Unavailable` also at the deadline."""
+        """Queries the policy about an actor's questions, and returns what `Policy.decide` returns. Raises `Unavailable`
+        as that does, and at the request's deadline."""
         try:
             async with asyncio.timeout(max(0, self._deadline.left_ms()) / 1_000):
                 return await self._policy.decide(actor, questions)

@@ -98,8 +98,8 @@ class ProposedCommit:
         return None
 
     def _living_before(self, head: RegistryState, attempts: Mapping[str, str]) -> set[str]:
-        """Returns those of the attempts with smaller ids that have not ended by this HEAD, and may still have a process
-        that waits for them."""
+        """Returns the attempts with smaller ids that have not ended by this HEAD, and are so young that a process may
+        still wait for them; without attempts of which a proposal can't be parsed."""
         own, session = self._stored[0].attempt, self._session
         living = ulid_of(session.now_ms() - session.settings.request_ms, NO_ENTROPY)
         return {
@@ -217,7 +217,8 @@ class ProposedCommit:
 
     async def _swap(self, commit: PreparedCommit) -> None:
         """Swaps HEAD, once; a swap that another process's move of HEAD refused is no error. If the store throttles it,
-        this counts a conflict, and the leader lets HEAD stand for a time that doubles each time."""
+        this counts a conflict, and the leader lets HEAD stand for a time that doubles each time, up to
+        `MAX_THROTTLED_MS`."""
         try:
             await commit.swap(may_propose=True)
         except StoreUnavailable:  # it was not applied: another leader may succeed, and else this one tries again
@@ -237,7 +238,8 @@ class ProposedCommit:
 
     async def _proposals(self, head: RegistryState, attempts: Mapping[str, str]) -> Sequence[Proposal]:
         """Returns the proposals whose attempts have not ended by this HEAD, and those of this request; reads the ones
-        that were not read before, concurrently. Those that can't be parsed are left out."""
+        that were not read before, concurrently, and forgets the ones of attempts that have ended. Proposals that can't
+        be parsed are left out."""
         waiting = {
             key: each for key, each in attempts.items() if key not in self._unreadable and not _has_ended(head, each)
         }

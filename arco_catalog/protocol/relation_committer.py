@@ -124,8 +124,8 @@ class RelationCommitter:
         return change
 
     async def _plan(self, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int) -> RelationPlan:
-        """Plans a commit to a table or view on this base and returns the plan; in a worker thread if the `size` is
-        large. Raises `Refusal`."""
+        """Plans a commit to a table or view on this base and returns the plan; in a worker thread if the `size`, the
+        bytes of the base and the request's body, is large. Raises `Refusal`."""
         plan = partial(plan_commit, self.session.context, wanted, base, attempt, size, self.session.check_deadline)
         return await off_loop(size, plan)
 
@@ -165,9 +165,9 @@ class RelationCommitter:
             await self._get_rebaser().read(base)
 
     async def _plan_rebased(self, base: CurrentRelation, attempt: Attempt, size: int) -> RelationPlan | None:
-        """Plans the append on the present snapshot of its branch. Returns None if it must be refused: because it may
-        not be rebased, or because the rebased commit is refused, as one is whose base is of a writer whose clock is
-        ahead. Raises `StoreError`."""
+        """Plans the append on the present snapshot of its branch. Returns None, and records the reason in `_refused`,
+        if it must be refused: because it may not be rebased, or because the rebased commit can't be made, as one whose
+        base is of a writer whose clock is ahead. Raises `StoreError`."""
         from arco_catalog.iceberg.appends import NotRebasable  # deferred: few tables allow it
 
         self._refused = None

@@ -135,10 +135,10 @@ async def read_relation_under(
     read: dict[str, Pointer | None] | None = None,
     entry: RelationEntry | None = None,
 ) -> RelationReadSet:
-    """Returns the read set of a name under a HEAD, or under a later one if that must be read to resolve the name. The
-    pointer is the cached one if `freshness` allows it, one of those in `read` (by entity) if it is there, else it is
-    read now. `entry` is the entry of the name if it is known. Raises `InternalError` if the entry's pointer is
-    missing."""
+    """Returns the read set of a name under a HEAD, or under a later one if that must be read to resolve the name.
+    `head_fresh` is whether `head` was read for this request. The pointer is the cached one if `freshness` allows it,
+    the one in `read` (by entity) if it is there, else it is read now. `entry` is the entry of the name if it is known.
+    Raises `InternalError` if the entry's pointer is missing."""
     now, entry = await _resolve(session, head, lookup, entry)
     if now is not head:
         head_fresh, read = True, None  # the pointer of a name is read after the name
@@ -199,8 +199,8 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
     """Returns the entry of the table or view with the name in the lookup, from `head`, or from a later HEAD if that had
-    to be read; None if there is none of that kind. An intent on the name is the entry once the transaction has
-    committed, and is no entry before."""
+    to be read, and records it in the request's statistics; None if there is none of that kind. An intent on the name is
+    the entry once the transaction has committed, and is no entry before."""
     return (await _resolve(session, head, lookup))[1]
 
 
@@ -208,8 +208,9 @@ async def _resolve(
     session: Session, head: RegistryState, lookup: RelationLookup, known: RelationEntry | None = None
 ) -> tuple[RegistryState, RelationEntry | None]:
     """Returns a HEAD and the entry that the lookup's name has there; None instead of the entry if there is none of its
-    kind, or only an intent that has not committed. It is a later HEAD than `head` if an intent on the name was settled,
-    and its decision collected, between the reads of the two (docs/design/transaction.md#rule-7)."""
+    kind, or only an intent that has not committed. An entry that is returned is recorded in the request's statistics.
+    It is a later HEAD than `head` if an intent on the name was settled, and its decision collected, between the reads
+    of the two (docs/design/transaction.md#rule-7)."""
     while True:
         entry = known or await relation(session.state, head, lookup)
         outcome = (

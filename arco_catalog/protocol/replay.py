@@ -12,8 +12,9 @@ from arco_catalog.state.marker import CLOSED, COLLECTED
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
     """Returns the answer that is stored in the final slot (`kept`) of an idempotency key's marker, or raises it if it
-    is an error. Raises `CommitStateUnknown` if the answer can't be rebuilt, the marker is being deleted, or it was
-    closed while the catalog read keys in another way; `CatalogChanged` if it does so now."""
+    is an error; records in the request's statistics that it was replayed. Raises `CommitStateUnknown` if the answer
+    can't be rebuilt, the marker is being deleted, or it was closed while the catalog read keys in another way;
+    `CatalogChanged` if the catalog reads keys in another way now."""
     session.stats.outcome = "replayed"
     if kept == COLLECTED:
         raise CommitStateUnknown(EXPIRED, "key-expired")
@@ -36,8 +37,8 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
 
 
 async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
-    """Returns the error for a key whose marker is closed: `CatalogChanged` if the catalog reads keys in another way by
-    now, `CommitStateUnknown` if it did meanwhile."""
+    """Reads HEAD, and returns the error for a key with a closed marker: `CatalogChanged` if the catalog reads keys in
+    another way by now than when the request's key was resolved, else `CommitStateUnknown`, since it did meanwhile."""
     head = await session.state.head()
     if head.key_settings != session.request.key_settings:
         return CatalogChanged(CHANGED)
@@ -50,9 +51,9 @@ async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
 
 
 async def answer_read_only(session: Session, guard: IdempotencyGuard, reason: str) -> Answer:
-    """Answers a mutation on a catalog that is read-only, and writes nothing: replays the final answer if the key has
-    one. `reason` is why the catalog is read-only. Raises `Unsupported` if there is no key or no attempt under it, and
-    `CommitStateUnknown` if there is an attempt without a final answer."""
+    """Answers a mutation on a catalog that is read-only, and writes nothing: returns the final answer if the request's
+    key has one. `reason` is why the catalog is read-only. Raises `Unsupported` if there is no key or no attempt under
+    it, and `CommitStateUnknown` if there is an attempt without a final answer."""
     slots = await guard.read()
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")

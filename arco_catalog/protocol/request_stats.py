@@ -117,7 +117,8 @@ class collect_stats:  # noqa: N801 - used as a function is
 
 
 def current_stats() -> RequestStats:
-    """Returns the statistics of the present request; outside of a request new, empty ones, which are not kept."""
+    """Returns the statistics of the present request, which the caller may change; outside of a request new, empty ones,
+    which are not kept."""
     return _open.get() or RequestStats()
 
 

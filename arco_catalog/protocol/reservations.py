@@ -36,7 +36,8 @@ async def reserve_locations(session: Session, namespace: Namespace, name: str, m
     location is taken, if files at a path are being deleted, or if the entity would hold more than `MAX_HELD`,
     `Forbidden` if the caller may not choose a location or take files from a path, and as `change_registry` does.
 
-    Does nothing if the name no longer means the entity: the caller plans anew.
+    A transaction that has an intent on the name is first waited for and settled. Does nothing if the entity does not
+    have the name any more: the caller plans again.
     """
     reservation = Reservation(session, namespace, name, missing.entity, missing.locations, missing.borrowed)
     while True:
@@ -110,8 +111,8 @@ class Reservation:
 
     async def give_back(self) -> Collection[str]:
         """Gives back what was reserved for commits that were never made. Returns the locations that commits have named;
-        empty if the table has none reserved, or the name no longer means it. If that has an unknown outcome, the next
-        reservation tries again, and only the locations that were named before are returned.
+        empty if the table has none reserved, or does not have the name any more. If that has an unknown outcome, which
+        is logged, the next reservation tries again, and only the locations that were named before are returned.
 
         First the registry marks the locations as leaving: a commit that validates its name from now on does not rely on
         them. Then the pointer is fenced: a commit that validated its name earlier has either moved the pointer by now,
@@ -151,8 +152,10 @@ class Reservation:
         await change_registry(self.session, "release-locations", self._detail(locations), edit)
 
     async def remove_leaving(self, release: str, named: Collection[str]) -> None:
-        """Removes the locations that are still marked with this release, unless they were named; those stay, and are no
-        longer reserved: since the mark, a commit may have reserved one again and named it."""
+        """Removes from the table's entry, by a registry commit, the locations that are still marked with this release,
+        unless they were named; the named ones remain, and are not reserved any more: since the mark, a commit may have
+        reserved one again and named it. Makes no commit if no location has the mark, or the entity does not have the
+        name any more."""
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
             entry = yield from self._entry(head)

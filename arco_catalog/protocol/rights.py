@@ -147,7 +147,7 @@ class CatalogAccess(RestrictedAccess):
 
     async def _read_now(self) -> None:
         """Reads the caller's standing and the catalog's entry from the newest HEAD of the realm. Raises
-        `CatalogChanged`."""
+        `CatalogChanged` if there is an entry of the catalog's name, but not the one that this access is for."""
         standing, entry = await self._found(await self._realm.head())
         self._exists = entry is not None
         if entry is not None and entry != self._entry:  # its settings, or another that was made under its name
@@ -206,7 +206,7 @@ class CatalogAccess(RestrictedAccess):
 
     async def _found(self, head: RegistryState) -> RealmStanding:
         """Returns the caller's standing on this HEAD of the realm, and the catalog's id and version there, None if it
-        does not exist: from the cache or the registry."""
+        does not exist: from the cache, or else from the registry, and then puts them into the cache."""
         found = self._judgements.standing(head, self.identity, self._catalog)
         if found is None:
             found = await carry_out(self._realm, head.index, self._computed_standing(head.index))

@@ -73,7 +73,8 @@ class Sessions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OneSession:
-    """Returns the same session each time: for work that is no task, and ends with the session's request."""
+    """The `Sessions` of work that is no task: always one session, with calls that end at the deadline of the session's
+    request."""
 
     shared: Session
 

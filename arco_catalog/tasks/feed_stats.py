@@ -11,9 +11,9 @@ MAX_REASONS = 20
 @dataclass(slots=True)
 class FeedStats:
     """The counts of steps of a sequencer: `records` that it numbered, `segments` that it made, `lost_segments` that
-    another sequencer made first, `gaps` in the feed, tables or views that could not be read (`failed`), and runs
-    that ended with an error (`errors`). `lag_ms` is how old the oldest change was that entered, by the wall clock; 0 if
-    none did. `is_end` is whether the last step entered all that it found."""
+    another sequencer made first, `gaps` in the feed, tables or views that could not be read (`failed`, and the first
+    `reasons`), and runs that ended with an error (`errors`). `lag_ms` is the maximum age of a change that entered, by
+    the wall clock; 0 if none did. `is_end` is whether the last step entered all that it found."""
 
     records: int = 0
     segments: int = 0
@@ -26,13 +26,15 @@ class FeedStats:
     reasons: list[str] = field(default_factory=list)
 
     def fails(self, reason: str) -> None:
-        """Counts a table or view that could not be read."""
+        """Counts a table or view that the sequencer could not read, and adds the `reason` to the reasons, up to
+        `MAX_REASONS`."""
         self.failed += 1
         if len(self.reasons) < MAX_REASONS:
             self.reasons.append(reason)
 
     def add(self, other: "FeedStats") -> None:
-        """Adds the counts of another run to these. `lag_ms` becomes the longer of both, `is_end` that of the other."""
+        """Adds the counts of another run of a sequencer to these. `lag_ms` becomes the larger of both, `is_end` that of
+        the other; the reasons of the other are not added."""
         self.records += other.records
         self.segments += other.segments
         self.lost_segments += other.lost_segments

@@ -62,8 +62,8 @@ class FollowedLease:
         return 0 if self._observation is None else self._observation.left_ms()
 
     async def _read(self) -> None:
-        """Reads the task to confirm that the process which is followed still has the lease. Raises `LeaseLost` if it
-        has not, and `StoreError`."""
+        """Reads the task to confirm that the process which is followed still has the lease, and records when it did.
+        Raises `LeaseLost` if it has not, and `StoreError`."""
         runtime = self._catalog.runtime
         before = Lease.from_now(runtime, 0)
         stored = await read_task(task_session(self._catalog, self._task, runtime.now_ms() + READ_MS).state, self._task)

@@ -22,7 +22,7 @@ class LeftToOthers:
 
     def add(self, task: Task) -> None:
         """Records that a task, which this worker can't execute, is left to other workers for `AGAIN_MS` from now. Does
-        nothing if `MAX_TASKS` tasks are left to others at present."""
+        nothing if `MAX_TASKS` tasks are left to others at present; those past their time are removed first."""
         now_ms = self._runtime.boot_ms()
         if len(self._again_ms) >= MAX_TASKS:
             self._again_ms = {hint: again_ms for hint, again_ms in self._again_ms.items() if again_ms > now_ms}

@@ -49,8 +49,9 @@ class WakeUp:
             self._event.set()
 
     async def wait(self, seconds: float) -> set[str]:
-        """Waits until a task is due, for at most this many seconds. Returns the roots of the catalogs with a due task;
-        empty after a timeout."""
+        """Waits until `task_due` names a due task, for at most this many seconds; returns at once if it has named one
+        since the last call. Returns the roots of the catalogs with such tasks, and forgets them; empty after a
+        timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()
@@ -91,8 +92,8 @@ async def _list_workers(workers: Workers) -> Mapping[str, Worker]:
 
 
 async def _work(root: str, worker: Worker, slots: asyncio.Semaphore, report: Report) -> None:
-    """Executes the due tasks of one catalog until none is left, once one of the `slots` is free, and reports their
-    numbers. A failure is logged and reported, and not raised."""
+    """Executes the due tasks of one catalog until none is left, once one of the `slots` is free, and then calls
+    `report` with the worker's statistics. A failure is logged and reported in them, and not raised."""
     async with slots:
         try:
             await worker.run_until_idle()

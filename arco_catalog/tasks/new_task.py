@@ -11,8 +11,9 @@ A new task is made due this much before the store's time, so that it can be leas
 
 
 async def store_new_task(session: Session, task: str, kind: str, payload: JsonObject) -> None:
-    """Stores a task that is due now, with the id `task`, unless another process stored one with this id first. The hint
-    is written before the first version, so that a task is never without one. Raises `StoreError`."""
+    """Stores the first version of a task of type `kind`, which is due now, with the id `task`; a task that has this id
+    already stays as it is. The hint is written before in either case, so that a task is never without one. Raises
+    `StoreError`."""
     now_ms = session.now_ms()
     first = Task.submitted(
         record=session.runtime.ulid(),

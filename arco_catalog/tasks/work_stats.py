@@ -92,7 +92,8 @@ class WorkStats:
         self.deliveries.add(other.deliveries)
 
     def to_json(self) -> JsonObject:
-        """Returns the counts of a worker's executions of tasks, `oldest_due_ms` and `stopped`, for people and logs."""
+        """Returns the counts of a worker's executions of tasks, `oldest_due_ms` and `stopped`, for people and logs;
+        without `due`, `scheduled`, `error`, and the counts of expiries, the feed and deliveries."""
         return {
             "executed": self.executed,
             "completed": self.completed,

@@ -101,9 +101,10 @@ class Worker:
         return stats
 
     async def run_until_idle(self) -> int:
-        """Executes due tasks until no task is executed any more, because none is left that this worker can execute.
-        Returns how many executions it made. Raises `StoreError` if the hints can't be listed; errors of one task are
-        only logged."""
+        """Makes the tasks that this worker makes by itself, and then fills the event feed, if it is to, and
+        concurrently executes due tasks, until no task is executed any more, because none is left that this worker can
+        execute. Returns how many executions it made. Raises `StoreError` if the hints can't be listed; errors of one
+        task are only logged."""
         await self._prepare()
         executed, created = await gather(self._run_all_due(), self.feed())  # to fill a feed may take minutes
         return executed + (await self._run_all_due() if created else 0)
@@ -116,12 +117,13 @@ class Worker:
         return executed
 
     async def feed(self) -> int:
-        """Enters changes into the catalog's event feed, if this worker is to, at best effort. Returns the number of
-        tasks that were created for it."""
+        """Enters changes into the catalog's event feed, if this worker is to, at best effort, and counts them in the
+        statistics. Returns the number of tasks that were created for it."""
         return 0 if self._feeding is None else await self._feeding(self.stats.feed)
 
     async def _prepare(self) -> None:
-        """Makes the tasks that this worker makes by itself, if it has a `preparation`. A failure is only logged."""
+        """Makes the tasks that this worker makes by itself, such as one a day, if it has a `preparation`. A
+        `StoreError` or `CatalogError` is only logged."""
         if self._preparation is None:
             return
         try:
@@ -153,8 +155,8 @@ class Worker:
         return executed
 
     async def _due_hints(self) -> AsyncGenerator[Hint, None]:
-        """Yields all due hints, the oldest first. Each page is listed when the hints before it are taken. Raises
-        `StoreError`."""
+        """Yields all due hints, the oldest first, and records at the end in the statistics how many tasks are due and
+        scheduled. A page is listed only after the hints of the one before. Raises `StoreError`."""
         due = await due_hints(self._session("open").state)
         count = 0
         while True:
@@ -168,7 +170,8 @@ class Worker:
 
     async def _follow(self, hint: Hint) -> bool:
         """Executes the task of a hint if it is due, unless the task was left to other workers recently. Returns whether
-        the task was executed. Logs errors of the store or catalog, and returns false for them."""
+        the task was executed. Logs errors of the store or catalog, and returns false for them. Records in the
+        statistics for how long a task that was left or failed so has been due."""
         if hint in self._left:
             self.stats.waits(hint.now_ms - hint.not_before_ms)
             return False
@@ -240,8 +243,9 @@ class Worker:
 
     async def _take(self, stored: StoredTask) -> bool:
         """Leases and executes a task if it is due, has no worker, and this worker can execute it; lets it fail if it
-        has no attempts left. Returns whether it leased the task: False also if another worker was faster. A worker that
-        is cancelled meanwhile gives the task back, and one that loses the lease does nothing more."""
+        has no attempts left. Returns whether it leased the task: False also if another worker was faster. Counts in the
+        statistics. A task that the executor does not take is left to other workers for a time. A worker that is
+        cancelled during that gives the task back, and one that loses the lease only logs that."""
         task = stored.task
         if stored.is_held or task.next_run_ms > stored.now_ms:
             return False
@@ -301,7 +305,8 @@ class Worker:
             _LOG.warning("the lease of %s was not given back, so other workers wait until it ends: %s", name, error)
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
-        """Executes a task within its lease, and records the result: success, failure, or when it runs again."""
+        """Executes a task within its lease, and stores the result: success, failure, or when it runs again, of which it
+        notifies other workers. Raises `LeaseLost`, with nothing stored, if the lease is lost."""
         try:
             finished = await _while_leased(execution, executor.execute(execution))
         except LeaseLost:
@@ -322,8 +327,9 @@ class Worker:
             await self._end(execution, Status.SUCCESS, finished)
 
     async def _retry(self, execution: Execution, executor: Executor, error: Exception) -> None:
-        """Schedules the next attempt after a failed one, or ends the task if it has no attempts left. If the attempt
-        changed the checkpoint, the count of failed attempts starts at 0, unless the error is a `NoProgress`."""
+        """Schedules the next attempt at a task after a failed one, and notifies other workers, or ends the task as
+        failed if it has no attempts left. If the attempt changed the checkpoint, the count of failed attempts starts at
+        0, unless the error is a `NoProgress`. Logs an error that is none of the store or catalog."""
         policy = self._policies.of(execution.task.kind)
         counts = isinstance(error, NoProgress)
         failed = execution.task.attempts + 1 if counts else execution.task.failed_attempts()
@@ -349,7 +355,8 @@ class Worker:
         self, execution: Execution, when_ms: int, attempts: int, summary: str, extended: str | None
     ) -> None:
         """Stores the hint for another run of the task at `when_ms`, then the version `RETRY_SCHEDULED`, which gives up
-        the lease, and then removes the hint of the run before. Raises as `Execution.advance` does."""
+        the lease, with the count of failed `attempts` and the reason, and then removes the hint of the run before.
+        Raises as `Execution.advance` does."""
         task, state = execution.task, execution.session().state
         await put_hint(state, task.id, when_ms)
         await execution.advance(
@@ -366,8 +373,9 @@ class Worker:
             await self._remove_hint(task)
 
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
-        """Has the executor abandon the task, within the lease, and stores the version with which the task has failed
-        for good. Raises `LeaseLost`, and as `abandon` does: then the task has not ended."""
+        """Logs that the task has failed, has the executor abandon it, within the lease, and stores the version with
+        which it has failed for good, with the `reason` and the details `extended`. Raises `LeaseLost`, and as `abandon`
+        does: then the task has not ended."""
         _LOG.error("%s has failed, and no worker retries it: %s", name_in_log(execution.task), reason)
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, TaskResult(reason, {}), extended)

@@ -121,8 +121,9 @@ class AzureIssuer:
         return StorageCredential(location.uri, properties, expires_ms, REFRESH_PROPERTY)
 
     async def _key(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
-        """Returns a key of the account that outlives a signature made now, from memory or from Azure. Raises
-        `Unavailable` if Azure does not answer, and `CredentialsRefused` if it refuses."""
+        """Returns a user delegation key of the account that outlives a new signature: the cached one, or else a new one
+        of Azure, which is then cached. Raises `Unavailable` if Azure does not answer, and `CredentialsRefused` if it
+        refuses."""
         name = (config.tenant_id, endpoint.origin)
         async with self._asking:  # one task requests the key; the others use it
             held = self._keys.get(name)

@@ -72,7 +72,8 @@ def string_to_sign(fields: dict[str, str], resource: str) -> str:
 def _fields(
     key: DelegationKey, directory: Sequence[str], permissions: str, start_ms: int, expires_ms: int
 ) -> dict[str, str]:
-    """Returns the fields of a shared access signature, without the signature itself."""
+    """Returns the query parameters of a user delegation signature, without the signature itself, for a directory, or
+    for the whole container if `directory` has no segments."""
     return {
         "sp": permissions,
         "st": iso_second(start_ms),

@@ -49,7 +49,9 @@ class CredentialCache:
         return await asyncio.shield(pending)  # a cancelled caller must not cancel the request of the others
 
     async def _ask(self, key: Hashable, issue: Callable[[], Awaitable[Credentials]]) -> Credentials:
-        """Has credentials issued, and keeps them for half of their lifetime, or for a fixed time if there are none."""
+        """Has credentials of a key issued, and returns them. They are cached for half of the time until the first
+        expires, or for `none_ms` if there are none. Drops the least recently used keys if there are more than `size`.
+        Raises what `issue` raises, and then puts nothing into the cache."""
         began_ms = self._now_ms()
         try:
             credentials = await issue()

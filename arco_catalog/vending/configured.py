@@ -52,7 +52,8 @@ def configured_vending(
 
 
 def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
-    """Returns the source of the server's own AWS credentials; None if only one key of the pair is set."""
+    """Returns the source of the server's own AWS credentials, as the variables of the store configure it; None if only
+    one key of the pair is set."""
     try:
         return credentials_of(S3Config.from_environment(environment).credentials)
     except StoreDenied:  # half a pair of keys: a server that needs them for its store does not start
@@ -76,7 +77,8 @@ def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -
 
 
 def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, lifetime_s: int) -> GcsIssuer | None:
-    """Returns the issuer of credentials for GCS; None if the server's own can't be narrowed."""
+    """Returns the issuer of credentials for GCS; None if the server's own can't be narrowed, because it has none or
+    only a fixed token."""
     config = GcsConfig.from_environment(environment)
     if isinstance(
         config.credentials, Anonymous | AccessToken
@@ -87,7 +89,8 @@ def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, l
 
 
 def _azure(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, lifetime_s: int) -> AzureIssuer | None:
-    """Returns the issuer of credentials for Azure; None if the server's own can't sign a delegation."""
+    """Returns the issuer of credentials for Azure; None if the server's own are not of an identity of Entra ID: only
+    such an identity can get a user delegation key."""
     config = AzureConfig.from_environment(environment)
     if not isinstance(config.credentials, ClientSecret | AzureChain):  # a key of the account signs no user delegation
         return None

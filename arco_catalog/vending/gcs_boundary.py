@@ -49,7 +49,8 @@ def grouped(locations: Sequence[Location]) -> list[tuple[Location, ...]]:
 
 
 def access_boundary(locations: Sequence[Location], *, write: bool) -> JsonObject:
-    """Returns the boundary for these folders, with one rule for each."""
+    """Returns the JSON of the boundary that gives access to these folders, to read them or also to write them, with one
+    rule for each."""
     return {
         "accessBoundary": {
             "accessBoundaryRules": [

@@ -52,9 +52,9 @@ class WireOutbound:
         self._pools = OriginPools("vending", settings)
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Sends a request, and returns the response. Repeats it, at most `ATTEMPTS` times in all, if there is no
-        response, or one with the status 429 or at least 500. Raises `Unavailable` if the last attempt ends like that,
-        or the server can't be reached."""
+        """Sends a request, and returns the response. Repeats it after a growing pause, at most `ATTEMPTS` times in all,
+        if there is no response, or one with the status 429 or at least 500. Raises `Unavailable` if the last attempt
+        ends like that, or the server can't be reached."""
         host = urlsplit(url).netloc
         failure = f"No credentials for files can be had now: {host} does not answer"
         for attempt in range(ATTEMPTS):

@@ -37,9 +37,9 @@ class Scope:
 
 
 def common_folder(locations: Sequence[Location]) -> str:
-    """Returns the prefix under which a client finds the credential for all of these folders, which must not be empty.
-    It limits where the client uses the credential, not its access. It has no slash at the end: engines list a folder by
-    its bare name, too."""
+    """Returns the prefix under which a client finds the credential for all of these folders, at least one: the deepest
+    folder that contains all, or only the scheme (`s3://`) if they are in several buckets. It limits where the client
+    uses the credential, not its access. A folder has no slash at the end: engines list one by its bare name, too."""
     if len(locations) == 1:
         return locations[0].uri
     first = locations[0]

@@ -160,7 +160,8 @@ class Vending:
         return session_keys(issued[0]) if issued else None
 
     async def _own_keys(self, config: AwsStorage, checked: CheckedRequest) -> Credentials:
-        """Returns the server's AWS credentials for signing a request. Raises `Forbidden` if they must not sign it."""
+        """Returns the server's own AWS credentials for signing a request. Raises `Forbidden` if the server has none, or
+        they must not sign this request for this store, and the errors of `own_credentials`."""
         if self._issuers.signer is None:
             raise Forbidden("Not signed: this server has no AWS credentials to sign with")
         # The sender of a request chooses the server that gets the signature, not the catalog's configuration: it can

@@ -126,7 +126,8 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
 
 
 def sign(checked: CheckedRequest, credentials: Credentials, now_ms: int) -> SignedRequest:
-    """Returns the URI of the request and the headers to add to it, which sign it by these credentials."""
+    """Returns the URI of the request and the headers to add to it, which sign it by these credentials, without headers
+    that it has already."""
     answer = signed(
         credentials,
         SigningScope(checked.region),
@@ -143,8 +144,8 @@ def sign(checked: CheckedRequest, credentials: Credentials, now_ms: int) -> Sign
 
 
 def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> tuple[_Place, dict[str, str]]:
-    """Reads the place and the parameters of a URI. Raises `Forbidden` unless it is at the catalog's endpoint, in a
-    bucket of the scope."""
+    """Reads from the URI of a request to S3 the bucket and key that it is about, and the query parameters, decoded.
+    Raises `Forbidden` unless it is well-formed, at the catalog's endpoint, and in a bucket of the scope."""
     match = _URI.fullmatch(uri)
     if match is None:
         raise Forbidden("Not signed: the URI of a request to S3 must have the form http(s)://host[:port]/path[?query]")

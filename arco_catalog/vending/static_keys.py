@@ -102,7 +102,8 @@ class StaticIssuer:
         return tuple(issued)
 
     async def _keys(self, half: int) -> tuple[StaticKeys, ...]:
-        """Returns the keys in the operator's file, read anew if `half` has changed. Raises `CredentialsRefused`."""
+        """Returns the keys in the operator's file, which a thread reads again if `half`, the number of the present half
+        of a lifetime, has changed. Raises `CredentialsRefused` if the file can't be read or is malformed."""
         if self._read is None or self._read[0] != half:
             try:
                 self._read = half, await asyncio.to_thread(self.load)

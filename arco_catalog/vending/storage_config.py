@@ -60,8 +60,8 @@ class AwsStorage:
 
     @property
     def client_properties(self) -> Mapping[str, str]:
-        """The properties by which every client reaches the store, without secrets (Iceberg, `S3FileIOProperties` and
-        `AwsClientProperties`; PyIceberg and DuckDB read `s3.region`, too)."""
+        """The properties by which every client reaches the store, the ones that are configured, without secrets
+        (Iceberg, `S3FileIOProperties` and `AwsClientProperties`; PyIceberg and DuckDB read `s3.region`, too)."""
         named = {
             "client.region": self.region,
             "s3.region": self.region,
@@ -120,7 +120,8 @@ def parse_storage_config(document: JsonObject) -> StorageConfig:
 
 
 def _aws(document: JsonObject) -> AwsStorage:
-    """Reads a storage configuration for S3. Raises `BadRequest`."""
+    """Reads the storage configuration of a catalog on S3 from its JSON; fields that are missing have the defaults of
+    `AwsStorage`. Raises `BadRequest` for a field with an invalid value."""
     keys = _strings(document, "allowedKmsKeys", "ARNs")
     if not all(_PRINTABLE.fullmatch(key) for key in keys):
         raise BadRequest("storageConfigInfo: allowedKmsKeys must be an array of ARNs")
@@ -162,7 +163,8 @@ def _text(document: JsonObject, name: str, form: "re.Pattern[str]" = _PRINTABLE)
 
 
 def _flag(document: JsonObject, name: str) -> bool | None:
-    """Returns a boolean in a storage configuration; None without one. Raises `BadRequest`."""
+    """Returns the boolean field `name` of a storage configuration; None if it is missing or null. Raises `BadRequest`
+    for any other value."""
     value = document.get(name)
     if value is not None and not isinstance(value, bool):
         raise BadRequest(f"storageConfigInfo: {name} must be true or false")

@@ -73,7 +73,8 @@ class StoragePolicy:
             )
 
     def _check_endpoints(self, config: AwsStorage) -> None:
-        """Raises `BadRequest` for an endpoint that is neither allowed nor Amazon's own."""
+        """Raises `BadRequest` if a storage configuration names an endpoint that neither the operator allows nor is
+        Amazon's own in the configured region."""
         named = {
             "endpoint": config.endpoint,
             "endpointInternal": config.endpoint_internal,
@@ -89,7 +90,8 @@ class StoragePolicy:
                 )
 
     def _check_identity(self, name: str, identity: str | None) -> None:
-        """Raises `BadRequest` for a role or account that the operator does not allow."""
+        """Raises `BadRequest` for a role or account in the field `name` of a storage configuration that matches none of
+        the operator's patterns. None, and an empty text, are allowed."""
         if identity and not any(fnmatchcase(identity, pattern) for pattern in self.identities):
             raise BadRequest(
                 f"storageConfigInfo: {name} {identity} is not allowed: the operator lists the identities that this "
@@ -115,8 +117,8 @@ def _is_one_of(url: str, endpoints: frozenset[str]) -> bool:
 
 
 def _normal(url: str) -> str:
-    """Returns the normal form of a URL's scheme, host, port and path, by which URLs are compared. Raises `ValueError`
-    unless it is a URL of http or https without a user."""
+    """Returns the normal form of a URL's scheme, host, port and path, without slashes at the end, by which URLs are
+    compared. Raises `ValueError` unless it is a URL of http or https without a user."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not _AUTHORITY.fullmatch(parts.netloc):
         raise ValueError(f"expected http(s)://host[:port], got {url!r}")

@@ -118,15 +118,15 @@ class StsIssuer:
 
 
 def session_keys(credential: StorageCredential) -> Credentials:
-    """Returns the keys in a credential for S3 that has a session token."""
+    """Returns the access key, secret key and session token in a vended credential for S3, which must have all three."""
     names = ("access-key-id", "secret-access-key", "session-token")
     access, secret, token = (credential.config[f"s3.{name}"] for name in names)
     return Credentials(access, secret, token)
 
 
 def sts_url(config: AwsStorage) -> str:
-    """Returns the URL at which the role is assumed: a configured endpoint (S3-compatible stores have one for S3 and
-    STS), or Amazon's in the region."""
+    """Returns the URL at which the role is assumed: the configured endpoint of STS, or of the store, first the internal
+    one, unless that is Amazon's (S3-compatible stores have one for S3 and STS), or else Amazon's STS in the region."""
     configured = config.sts_endpoint or config.endpoint_internal or config.endpoint
     if configured and (config.sts_endpoint or not config.is_amazon):
         return configured if urlsplit(configured).path else f"{configured}/"
@@ -135,9 +135,9 @@ def sts_url(config: AwsStorage) -> str:
 
 
 def session_name(principal: str) -> str:
-    """Returns the name of a principal's session, as CloudTrail shows it: at most 64 characters of a few kinds. If
-    characters were replaced or cut off, or the name ends like one with a digest, a digest is appended, so that two
-    principals have different names."""
+    """Returns the name of a principal's session, as in CloudTrail: `arco-` and the principal's name, at most 64
+    letters, digits and a few other characters. If characters were replaced or cut off, or the name ends like one with a
+    digest, a digest is appended, so that two principals have different names."""
     name = f"arco-{_NOT_IN_A_SESSION_NAME.sub('-', principal)}"
     if name == f"arco-{principal}" and len(name) <= 64 and not _LIKE_A_DIGEST.fullmatch(name):
         return name
@@ -174,7 +174,8 @@ def read_answer(response: Response, role: str) -> SessionKeys:
 
 
 def _credential(config: AwsStorage, group: Sequence[Location], keys: SessionKeys, expires_ms: int) -> StorageCredential:
-    """Returns the credential for clients: the keys of a session, with the properties of the storage."""
+    """Returns the credential for clients that has the keys of a session for these folders, the properties of the
+    storage, and this expiry."""
     properties = {
         **config.client_properties,
         "s3.access-key-id": keys.access_key,

@@ -1,5 +1,5 @@
-"""Makes the first commit of a realm's registry: its root principal, and the role that manages the realm. An operator
-makes it at the store, never over HTTP."""
+"""Makes a realm, or a dropped one again, by one commit of its registry: the root principal, and the principal role that
+manages the realm. An operator makes it at the store, never over HTTP."""
 
 from contextlib import suppress
 

@@ -134,7 +134,8 @@ def entry_to_undrop(
 ) -> CatalogEntry:
     """Returns the entry that was recorded when the catalog was closed, with this name, and with these properties and
     this storage configuration in place of the recorded fields of the same names. `kind` replaces the recorded type only
-    if it is given. Raises `BadRequest` if no base location is known, or a location is invalid."""
+    if it is given; `at_ms` is the time of creation for an entry without one. Raises `BadRequest` if no base location is
+    known, or a location is invalid."""
     recorded = state.catalog or {}
     merged = {**mapping(recorded, "properties"), **properties}
     if BASE_LOCATION not in merged:

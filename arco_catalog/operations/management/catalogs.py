@@ -69,7 +69,7 @@ class CatalogRequest:
 
 @dataclass(frozen=True, slots=True)
 class CatalogUpdate:
-    """A request to change the properties and storage configuration of a catalog. None leaves properties or storage
+    """A request to replace the properties and the storage configuration of a catalog. With None, properties or storage
     configuration as they are. The cloud account can't change unless `account_may_change`. `entity` is the id of the
     catalog on which rights were checked, `expected` the version that the catalog must have, or None for any."""
 
@@ -109,7 +109,8 @@ async def find_entry(session: Session, name: str, entity: str | None = None) -> 
 
 
 def _same_catalog(index: Index, name: str, entity: str) -> CatalogEntry:
-    """Returns the entry of a catalog. Raises `CatalogChanged` if no catalog or another one has the name now."""
+    """Returns the entry of the catalog with this name and the id `entity`; the key of the name must be loaded. Raises
+    `CatalogChanged` if no catalog or another one has the name now."""
     found = find_catalog(index, name)
     if found is None or found.entity != entity:
         raise CatalogChanged(f"Catalog {name} was removed or replaced just now: try again")
@@ -159,7 +160,8 @@ def check_storage_change(before: JsonObject, after: JsonObject, *, account_may_c
 
 
 def _aws_account(storage: JsonObject) -> str | None:
-    """Returns the AWS account in a storage configuration's role; None without one."""
+    """Returns the id of the AWS account in the ARN of a storage configuration's role; None without a role, or with an
+    ARN of another form."""
     arn = str(storage.get("roleArn") or "").split(":")
     return arn[4] if len(arn) > 5 else None
 
@@ -228,11 +230,12 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 async def update_catalog(
     session: Session, update: CatalogUpdate, check: CheckLocations, *, overlap: bool
 ) -> JsonObject:
-    """Changes the properties and the storage configuration of a catalog, and returns the catalog as answers show it;
-    the base location stays if the new properties name none. `check` raises for a new location that is not allowed.
-    Raises `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if the catalog's version is
-    not the expected one, and `BadRequest` for properties that are reserved, too large or of no meaning, for a change of
-    the storage type, or of the cloud account unless the update allows that, and for a new location that overlaps one of
+    """Replaces the properties and the storage configuration of a catalog, each if the update has it, and returns the
+    catalog as answers show it; the base location stays if the new properties name none, and a former one is still
+    allowed if the storage configuration is not replaced. `check` raises for a new location that is not allowed. Raises
+    `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if the catalog's version is not the
+    expected one, and `BadRequest` for properties that are reserved, too large or of no meaning, for a change of the
+    storage type, or of the cloud account unless the update allows that, and for a new location that overlaps one of
     another catalog, unless `overlap` allows that."""
     if update.properties is not None:
         _check_properties(update.properties)
@@ -241,8 +244,8 @@ async def update_catalog(
 
 async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = False) -> None:
     """Makes the registry of a new catalog, with the role that manages it, and gives that role to the principal role
-    `admin`. With `owned` the role may also read and write the catalog's tables. Changes nothing if the role exists
-    already."""
+    `admin`. With `owned` the role may also read and write the catalog's tables. Changes nothing if the catalog has the
+    role already."""
     await run(session, _Begin(session, admin, owned))
 
 
@@ -310,7 +313,8 @@ def _added_locations(before: CatalogEntry, properties: JsonObject, storage: Json
 
 
 def _require_apart(index: Index, name: str, locations: Sequence[Location]) -> None:
-    """Rejects the request if one of the locations overlaps a location of another catalog of the realm than `name`."""
+    """Raises `BadRequest` if one of the locations overlaps a location of another catalog of the realm than `name`. All
+    catalogs of the realm must be loaded."""
     for _, stored in index.scan(catalogs()):
         other = CatalogEntry(stored)
         if other.name == name:

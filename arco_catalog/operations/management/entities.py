@@ -132,8 +132,8 @@ async def load_keys(session: Session, keys: Iterable[str]) -> Index:
 
 
 async def found(session: Session, steps: Callable[[Index], Steps[T]]) -> T:
-    """Carries out a computation on the index of the current HEAD, and returns its result. All that it reads is of one
-    instant. Raises the errors of `Session.head` and of the computation."""
+    """Carries out a computation on the index of the current HEAD, reads the entries that it needs, and returns its
+    result. All that it reads is of one instant. Raises the errors of `Session.head` and of the computation."""
     head = await session.head()
     return await carry_out(session.state, head.index, steps(head.index))
 

@@ -45,8 +45,8 @@ class Grant:
 
 
 async def list_grants(session: Session, role: str) -> JsonObject:
-    """Returns all grants of a catalog role, as the answer that lists them, without those on tables, views and policies
-    that are dropped. Raises `NotFound` for the role."""
+    """Returns all grants of a catalog role, as the answer that lists them, an item for each privilege; without grants
+    on tables, other relations and policies that are dropped. Raises `NotFound` for the role."""
     head = await session.head()
     state, index = session.state, head.index
     await load(state, index, Needs(keys=[catalog_role_key(role)]))
@@ -55,7 +55,8 @@ async def list_grants(session: Session, role: str) -> JsonObject:
 
 
 def _live_grants(index: Index, granted: str) -> Steps[JsonObject]:
-    """Returns the listing of the grants under a prefix, without those on dropped securables."""
+    """Returns the listing of a role's grants, which have index keys that start with `granted`, without grants on
+    securables that were dropped, also if another securable has the name now."""
     yield Needs(scans=[Scan(granted)])
     grants = [GrantEntry(entry) for _, entry in index.scan(granted)]
     keys = [_key(each.kind)(each.namespace, each.name) for each in grants if each.name is not None]
@@ -73,7 +74,8 @@ def _live_grants(index: Index, granted: str) -> Steps[JsonObject]:
 
 
 def _key(kind: str) -> Callable[[Namespace, str], str]:
-    """Returns the function that makes the registry's key of a securable of a kind."""
+    """Returns the function that makes the registry's key of a securable of this kind from namespace and name: that for
+    policies, or that for relations."""
     return policy_key if kind == "policy" else relation_key
 
 
@@ -96,9 +98,9 @@ async def add_grant(session: Session, role: str, grant: Grant) -> None:
 
 
 async def revoke_grant(session: Session, role: str, grant: Grant, cascade: bool = False) -> None:
-    """Takes a privilege on a securable from a catalog role; with `cascade` also on everything inside the securable.
-    Raises the errors of `add_grant`, and `BadRequest` if the role does not have the privilege on the securable
-    itself."""
+    """Takes a privilege on a securable from a catalog role; with `cascade` also every grant of that privilege on
+    something inside the securable. Raises the errors of `add_grant`, and `BadRequest` if the role does not have the
+    privilege on the securable itself."""
     await run(session, _Change(session, role, grant, add=False, cascade=cascade))
 
 

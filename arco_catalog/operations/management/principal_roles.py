@@ -46,19 +46,21 @@ PRINCIPAL_ROLE = RoleKind("principal role", principal_roles(), principal_role_ke
 
 
 async def roles_by_id(session: Session, names: Mapping[str, str]) -> JsonObject:
-    """Returns the principal roles with these ids, as the answer that lists them. `names` maps each id to the role's
-    name. It leaves out a role that no longer exists, also if another role has its name now."""
+    """Returns the principal roles with these ids, in the form of the response, in order of names. `names` maps each id
+    to the role's name. It does not have a dropped role, also if another role has its name now."""
     return await found(session, lambda index: _roles(index, names))
 
 
 def _roles(index: Index, names: Mapping[str, str]) -> Steps[JsonObject]:
-    """Returns the listing of these roles, as far as they exist."""
+    """Returns the listing of the principal roles with these ids that still exist, in order of names. `names` maps each
+    id to the role's name."""
     there = yield from _existing(index, names)
     return listing("roles", map(shown_role, there))
 
 
 def _existing(index: Index, names: Mapping[str, str]) -> Steps[list[RoleEntry]]:
-    """Returns the roles with these ids that still exist, by name. `names` maps each id to the role's name."""
+    """Returns the entries of the principal roles with these ids that still exist, in order of names. `names` maps each
+    id to the role's name."""
     yield Needs(keys=[principal_role_key(name) for name in names.values()])
     there = (find_principal_role(index, name) for name in sorted(names.values()))
     return [role for role in there if role is not None and role.entity in names]
@@ -117,8 +119,9 @@ async def principals_with_role(session: Session, name: str) -> JsonObject:
 
 
 async def drop_principal_role(session: Session, name: str) -> None:
-    """Drops a principal role, and takes it from all principals. Raises `NotFound`, and `BadRequest` for the role that
-    manages the realm."""
+    """Drops a principal role with the grant on the realm that it may have, and takes it from all principals. Catalog
+    roles that it has are left in the catalogs, under an id that no role has any more. Raises `NotFound`, and
+    `BadRequest` for the role that manages the realm."""
     await run(session, _Drop(session, name))
 
 

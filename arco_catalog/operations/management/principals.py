@@ -62,7 +62,7 @@ def shown(principal: PrincipalEntry) -> JsonObject:
 
 
 async def list_principals(session: Session) -> JsonObject:
-    """Returns all principals, as the answer that lists them."""
+    """Returns all principals of the realm, in order of names, in the form of the response."""
     return listing("principals", [shown(PrincipalEntry(entry)) for entry in await entries(session, principals())])
 
 
@@ -259,6 +259,7 @@ async def principal_of_name(session: Session, name: str) -> PrincipalEntry | Non
 
 
 async def _found_under(session: Session, key: str) -> PrincipalEntry | None:
-    """Returns the principal to which a key of the registry leads; None without one."""
+    """Returns the entry of the principal to which a key of the realm's registry, of a client id or an entity id, leads;
+    None without one."""
     head = await session.head()
     return await carry_out(session.state, head.index, principal_under(head.index, key))

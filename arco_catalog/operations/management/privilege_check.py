@@ -56,8 +56,8 @@ async def check_rights(session: Session, realm: Realm, batch: Sequence[Check]) -
 
 
 async def realm_head(session: Session, registry: State) -> RegistryState:
-    """Returns the HEAD of the realm, whose records are in `registry`, after `Session.head` has judged the request:
-    that has read it already, if grants are checked."""
+    """Returns the HEAD of the realm with the records in `registry`, to be called after `Session.head`: the cached one
+    if rights are by grants, since `Session.head` has just read it, else as read from the store."""
     cached = registry.cached_head() if session.access.checks_grants else None
     return cached or await registry.head()
 
@@ -82,7 +82,8 @@ class _Batch:
         return {None: caller, **{name: await self._subject(name) for name in names}}
 
     async def _subject(self, name: str) -> _Subject | None:
-        """Returns the principal of this name, and the roles and grants that it has; None if it does not exist."""
+        """Returns the principal of this name, and the roles and grants that it has; None if it does not exist, or if
+        the session's catalog belongs to no realm. The name's key must be loaded."""
         principal, entry = find_principal(self.realm_head.index, name), self.session.catalog.entry
         if principal is None or entry is None:
             return None
@@ -92,13 +93,16 @@ class _Batch:
         return self._subject_of(access.standing)
 
     def _subject_of(self, standing: Standing | None) -> _Subject | None:
-        """Returns the subject of a standing; None without a standing."""
+        """Returns the subject of checks for the principal with this standing in the realm, and with the grants that its
+        roles have in the catalog; None without a standing."""
         if standing is None:
             return None
         return _Subject(standing.name, standing, HeldGrants(self.head.index, standing.roles))
 
     async def result(self, subject: _Subject | None, check: Check) -> JsonObject:
-        """Returns the outcome of one check of a subject as answers show it."""
+        """Returns the outcome of one check by the grants of a subject, as answers show it: with the grant that allows
+        it, or the reason why it is not allowed. `subject` is None for a principal that does not exist, which has no
+        privileges, and for a caller without checks of rights, who has all."""
         if subject is None:
             return _without_subject(check)
         shown: JsonObject = {"allowed": False, "principal": subject.name}
@@ -117,8 +121,8 @@ class _Batch:
         batch: Sequence[Check],
         results: Sequence[JsonValue],
     ) -> list[JsonValue]:
-        """Returns these results of a batch with the server's policy taken into account, with one call for all that
-        grants allow to one principal."""
+        """Returns a copy of these results of a batch, in which a check that grants allow and the server's policy does
+        not is not allowed. Queries the policy once for every principal that grants allow something."""
         decided = [*results]
         allowed: dict[str | None, list[int]] = {}
         for place, check in enumerate(batch):
@@ -138,7 +142,8 @@ class _Batch:
         return decided
 
     async def _path(self, subject: _Subject, check: Check) -> GrantPath | None:
-        """Returns the roles and the grant by which a subject has the privilege of a check; None if it has not."""
+        """Returns the roles and the grant by which a subject has the privilege of a check; None if it has not. A
+        privilege on the realm itself is searched once for a subject, whatever securable the check names."""
         standing, privilege, index = subject.standing, check.privilege, self.head.index
         if privilege not in standing.service:
             found = path_in_catalog(index, standing, privilege, check.on, subject.grants)
@@ -164,7 +169,8 @@ def _without_subject(check: Check) -> JsonObject:
 
 
 def _why_not(standing: Standing, required: Requirement, path: GrantPath | None) -> str:
-    """Returns why a principal may not do what is required, although it may have a grant for it by `path`."""
+    """Returns the reason why a check is not allowed: with a grant by `path`, that the principal must rotate its
+    credentials, or that the privilege is reserved for the pipeline; otherwise that it does not have the privilege."""
     if path is not None and standing.must_rotate:
         return rotation_required(standing).message
     if path is not None and required.reserved:
@@ -173,7 +179,8 @@ def _why_not(standing: Standing, required: Requirement, path: GrantPath | None) 
 
 
 def _shown_path(path: GrantPath | None, check: Check) -> JsonObject:
-    """Returns the fields that show by which grant a check is allowed; none if that is gone by now."""
+    """Returns the fields that show by which principal role, catalog role (unless the grant is on the realm) and grant a
+    check is allowed; no fields without a path."""
     if path is None:
         return {}
     if path.on is None:

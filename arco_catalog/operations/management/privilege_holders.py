@@ -84,7 +84,8 @@ async def list_holders(session: Session, realm: Realm | None, query: HoldersQuer
 
 
 def _start(position: JsonValue, entity: str) -> tuple[str, str]:
-    """Returns the role and the principal at which a page starts. Raises the errors of an expired or foreign token."""
+    """Returns the role's name and the principal's id at which the page of a token starts. Raises `BadRequest` if the
+    token is of a securable with another entity id than `entity`, or is no token of such a list."""
     match position:
         case [str(listed), str(role), str(principal)]:
             if listed != entity:
@@ -109,8 +110,9 @@ class _Page:
     before: int = 0
 
     async def fill(self, roles: Mapping[str, str], start: tuple[str, str]) -> tuple[str, str] | None:
-        """Adds the rows of these principal roles, whose names are by their ids, from `start` on, the name of a role and
-        the id of a principal. Returns where the next page starts, None if there is none."""
+        """Adds to the page the rows of these principal roles, with the names by their ids, in order of names, from
+        `start` on, the name of a role and the id of a principal. Stops when the page is full, has read too many
+        segments, or has judged `MAX_ROLES` roles. Returns where the next page starts, None if there is none."""
         self.before = self._segments
         ordered = sorted((name, entity) for entity, name in roles.items() if name >= start[0])
         for number, (name, entity) in enumerate(ordered):
@@ -168,7 +170,7 @@ class _Page:
         return (False, True) if reserved else (False,)
 
     def _flag_of(self, principal: PrincipalEntry) -> bool:
-        """Whether a principal runs the pipeline, if that matters for this page."""
+        """Whether a principal runs the pipeline; False on a page without privileges that are reserved for it."""
         return principal.runs_pipeline and True in self._flags
 
     async def _privileges(self, role: str, *, runs_pipeline: bool) -> Sequence[JsonValue]:

@@ -63,7 +63,8 @@ async def _summary_or_error(session: Session, prefix: str) -> RealmSummary | Non
 
 
 def _registry(session: Session, prefix: str) -> State:
-    """Returns the records of a realm's registry in the store of the session."""
+    """Returns access to the records of the registry of the realm with this prefix, in the store of the session, with
+    nothing cached yet."""
     state = session.state
     return State(state.store, Paths(prefix, REALM_FOLDER), Caches.of(1 << 20), session.runtime, session.settings.spill)
 

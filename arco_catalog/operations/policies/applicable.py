@@ -42,7 +42,8 @@ async def applicable_policies(
 
 
 async def _shown(session: Session, applicable: Applicable) -> JsonObject:
-    """Returns the JSON of a policy that applies, and of where it is attached."""
+    """Reads the document of a policy that applies, and returns the JSON of it with the policy's namespace, and with
+    whether it is inherited."""
     policy = await described(session, applicable.policy)
     return {**policy, "inherited": applicable.inherited, "namespace": [*applicable.namespace]}
 

@@ -83,7 +83,7 @@ async def load_policy(session: Session, namespace: Namespace, name: str) -> Json
 
 
 async def described(session: Session, policy: PolicyEntry) -> JsonObject:
-    """Returns the stored JSON of a policy."""
+    """Reads the stored document of the policy with this entry, and returns the JSON of it that answers show."""
     return mapping(await session.state.description("policy", policy.value), "policy")
 
 

@@ -43,9 +43,9 @@ class TaskAnswer:
         return len(self._deletes)
 
     def add(self, file: ContentFile, deletes: Sequence[ContentFile], residual: JsonValue) -> bool:
-        """Adds the task for a data file, and those of its delete files that the answer does not have yet. Returns False
-        without a change if the answer has no room for it. Raises `Unsupported` for a file that no answer has room
-        for."""
+        """Adds the task for a data file, and each of its delete files that the answer does not have yet. Adds the
+        file's rows to `rows` if it has no deletes and all of them match. Returns False without a change if the answer
+        has no room for it. Raises `Unsupported` for a file that is too large for any answer."""
         task = b'{"data-file":%b%b,"residual-filter":%b}'
         if not deletes:
             task %= self._json(file), b"", self._residual(residual)
@@ -79,8 +79,8 @@ class TaskAnswer:
         return found
 
     def _has_room(self, file: ContentFile, size: int) -> bool:
-        """Whether the answer has room for `size` bytes of JSON for a data file, which it then counts. Raises
-        `Unsupported` for more than any answer has room for."""
+        """Whether the answer has room for `size` bytes of JSON for a data file, which it then counts. The first file
+        always has room, up to `MAX_FILE_BYTES`; raises `Unsupported` for more."""
         if size > MAX_FILE_BYTES:
             raise _too_long(file)
         if self._tasks and self.size + size > MAX_BYTES:
@@ -89,19 +89,22 @@ class TaskAnswer:
         return True
 
     def _json(self, file: ContentFile) -> bytes:
-        """Returns the JSON of a file, as it was packed if no statistics are requested."""
+        """Returns the JSON of a data file with the requested statistics, or of a delete file, without statistics. It is
+        the packed JSON that the file has, if it has that and no statistics are requested."""
         columns = self._stats_columns if file.content is FileContent.DATA else frozenset[int]()
         if file.written is not None and not columns:
             return file.written
         return dumps(file_json(file, self._types_of(file.spec_id), columns))
 
     def _references(self, deletes: Sequence[ContentFile], new: Mapping[_FileKey, int]) -> bytes:
-        """Returns the field with the places of delete files in the answer, of which some are `new` there."""
+        """Returns the field `delete-file-references` of a task, as JSON text: the places of these delete files in the
+        answer. `new` has the places of the ones that the answer gets with this task."""
         found: list[JsonValue] = [new[key] if (key := _key(each)) in new else self._places[key] for each in deletes]
         return b',"delete-file-references":' + dumps(found)
 
     def _residual(self, residual: JsonValue) -> bytes:
-        """Returns a residual filter as JSON. Neighbouring files share one."""
+        """Returns a residual filter as JSON text. It is not written once more if it is the same object as the one
+        before, since neighbouring files share one."""
         value, written = self._last_residual
         if value is not residual:
             written = dumps(residual)

@@ -112,12 +112,12 @@ class DeleteFiles:
         ]
 
     def close(self) -> None:
-        """Gives back the memory of the delete files. No index is used any more."""
+        """Frees the delete files that were decoded, and gives back their memory. No index may be used afterwards."""
         self._free()
         self._memory.close()
 
     def _free(self) -> None:
-        """Frees all decoded delete files."""
+        """Frees all decoded delete files, and sets their count to zero; the plan keeps the memory for the next ones."""
         for files in self._decoded:
             files.clear()
         self._decoded.clear()
@@ -130,12 +130,14 @@ class DeleteFiles:
 
     @property
     def manifests_at_once(self) -> int:
-        """For the data files of how many manifests an index should be requested at once."""
+        """How many data manifests' files should be in one call of `index_for`: more if every call has to read the parts
+        of the index."""
         return AT_ONCE if self._index is not None else MANY
 
     async def index_for(self, data: Sequence[ContentFile]) -> DeleteIndex:
-        """Returns an index with the delete files that may apply to these data files, and perhaps further ones. The one
-        before is used no more. Raises as `open` does."""
+        """Returns an index with the delete files that may apply to these data files, and perhaps others: of few delete
+        files always the one that `open` made, otherwise a new one, after which the one before must not be used. Raises
+        as `open` does."""
         if self._index is not None:
             return self._index
         keys = await off_loop(FILE_BYTES * len(data), partial(lookup_hashes, data, self._partitions))
@@ -156,7 +158,8 @@ class DeleteFiles:
         return DeleteIndex(filter(self._may_match, deletes), scan.specs, scan.columns, scan.dropped)
 
     def _may_match(self, file: ContentFile) -> bool:
-        """Whether a delete file may matter to the scan. Raises if the deadline has passed."""
+        """Whether a delete file may have deletes of rows that the scan's filter matches. Raises `StoreUnavailable` past
+        the deadline."""
         self._session.check_deadline()
         return self._scan.may_match(file)
 
@@ -170,14 +173,16 @@ class DeleteFiles:
         return self._session.state.paths.plan_request(hashlib.sha256(stated.encode(errors="surrogatepass")).hexdigest())
 
     def _forget_from(self, parts: "Sequence[_Part]") -> None:
-        """Keeps no bytes of these parts, which are stored, if the bytes that the plan keeps are too many."""
+        """Forgets the bytes of these parts, which can be read again from the store, if the plan keeps more than
+        `KEPT_BYTES` of all parts."""
         kept = sum(len(part.stored.known) for part in self._parts)
         for part in parts if kept > KEPT_BYTES else ():
             part.stored.known = b""
 
     async def _make(self, part: "_Part") -> None:
-        """Makes a part of the index from the manifests, and stores it if the catalog may be written and the part has at
-        most `MAX_PART_BYTES`. A failure to store it is only noted."""
+        """Makes a part of the index from the manifests, takes memory for the bytes, and keeps them in the plan. Stores
+        the part if the catalog may be written and the part has at most `MAX_PART_BYTES`. A failure to store it is only
+        noted."""
         files = await self._entries(part.run, self._selection_of_all)
         body = await off_loop(FILE_BYTES * len(files), partial(encode_part, self._checked(files), self._partitions))
         self._free()
@@ -189,7 +194,8 @@ class DeleteFiles:
             held.shrink(len(part.stored.known))
 
     def _checked(self, files: Sequence[ContentFile]) -> Iterator[ContentFile]:
-        """Yields the files. Raises if the deadline has passed."""
+        """Yields these delete files as they are, and checks the deadline before every one. Raises `StoreUnavailable`
+        once it has passed."""
         for file in files:
             self._session.check_deadline()
             yield file
@@ -202,7 +208,8 @@ class DeleteFiles:
         return await self._entries(part.run, self._selection_of_all)
 
     async def _selected(self, part: StoredPart, hashes: Set[int]) -> Sequence[ContentFile]:
-        """Returns the delete files in a part that these hashes find. Raises `InvalidPart`."""
+        """Reads the blocks of a part of the index in which these hashes find delete files, and returns these files, for
+        which it takes memory. Raises `InvalidPart`, and the errors of `DeletesMemory.add`."""
         found = self._new_list()
         rows = await part.rows(hashes, self._source.work, reading_memory())
         self._memory.check_files(sum(len(block.rows) for block in rows))
@@ -222,7 +229,7 @@ class DeleteFiles:
         return found
 
     def _selection_of_all(self, manifest: ManifestFile) -> EntrySelection:
-        """Returns the selection of all entries of a manifest."""
+        """Returns the selection of all delete files in a manifest, whatever the filter of the scan."""
         spec = self._scan.specs[manifest.partition_spec_id]
         return EntrySelection(spec, self._scan.types_of(manifest.partition_spec_id), None)
 
@@ -271,9 +278,9 @@ def _rows_of(body: bytes, start: int, blocks: Sequence[BlockRows]) -> FileBatch:
 
 
 def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:
-    """Returns delete manifests in runs that become parts of an index: a run ends with `RUN_FILES` delete files or
-    `RUN_MANIFESTS` manifests. They are made from the end of the list on, because a new snapshot has its new manifests
-    at the beginning: the runs of the others stay as they are."""
+    """Returns delete manifests in runs that become parts of an index, the last manifest first: a run ends once it has
+    `RUN_FILES` entries or `RUN_MANIFESTS` manifests. Runs start at the end of the list, because a new snapshot has the
+    new manifests at the beginning: the runs of the others do not change."""
     runs: list[list[ManifestFile]] = []
     files = RUN_FILES
     for manifest in reversed(manifests):

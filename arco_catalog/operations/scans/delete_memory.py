@@ -67,8 +67,8 @@ class DeletesMemory:
             )
 
     async def _take(self) -> None:
-        """Takes the memory that the files need: at first a little of the request's, then the whole share of delete
-        files."""
+        """Takes the memory that the files need: at first a little of the request's, and once that does not suffice the
+        whole share of delete files. Raises `OutOfMemory`."""
         if not self._reserved:
             await self._request.take(FREE_BYTES)
             self._reserved = FREE_BYTES
@@ -81,8 +81,8 @@ class DeletesMemory:
         self._used = 0
 
     def close(self) -> None:
-        """Gives back the share of the memory of delete files that the plan may have waited for, so that the next plan
-        gets it."""
+        """Gives back the plan's share of the memory that all plans have for delete files, if the plan took it, so that
+        the next plan gets it. The request keeps the part that is not shared."""
         self._hold.close()
 
 

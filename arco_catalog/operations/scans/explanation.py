@@ -44,7 +44,7 @@ class FileCounts:
 
     @property
     def json(self) -> JsonObject:
-        """The counts as JSON."""
+        """The counts of a scan's manifests and files as JSON, in the form of the response."""
         return {
             "manifests": {"all": self.manifests, "read": self.manifests_read},
             "files": {
@@ -61,9 +61,10 @@ class FileCounts:
 
 
 async def explain(session: Session, namespace: Namespace, name: str, filter_: JsonValue) -> JsonObject:
-    """Explains a scan of the current snapshot of a table with a filter: the counts of its data files and of its delete
-    files. Raises `NoSuchTable`, `BadRequest` for a filter that does not fit the schema or compares a date or time with
-    a number, and the errors of `ManifestSource`."""
+    """Explains a scan of the current snapshot of a table with a filter: returns the counts of its data files and of its
+    delete files. Reads all manifests that may have matching files, and no data files. Raises `NoSuchTable`,
+    `BadRequest` for a filter that does not fit the schema or compares a date or time with a number, and the errors of
+    `ManifestSource`."""
     found = await load_current(session, namespace, name, "table")
     location = found.pointer.metadata.location
     request: PlanRequest = {"filter": filter_, "case-sensitive": False}
@@ -95,7 +96,8 @@ def _refuse_number(predicate: BoundPredicate) -> None:
 
 
 def _count_manifest(counts: FileCounts, manifest: ManifestFile, matches: bool) -> None:
-    """Counts a manifest and the files in it, by whether it matches the filter."""
+    """Adds to `counts` a manifest and the live files in it: as one that is read if it `matches` the filter and has live
+    files, and the files as excluded by the manifest if it does not match."""
     live = manifest.live_files_count
     counts.manifests += 1
     counts.manifests_read += matches and live > 0
@@ -111,8 +113,8 @@ async def _count(
     data: FileCounts,
     deletes: FileCounts,
 ) -> None:
-    """Reads the entries of a manifest, and counts the files in `data` or `deletes`: the ones that match, and the ones
-    ruled out by partition or by statistics."""
+    """Reads the entries of a manifest, and adds to `data` or `deletes`, by its content, the files that may match, with
+    rows and bytes, and the files that partition or statistics exclude."""
     of_spec, counts = filters.for_spec(manifest.partition_spec_id), data if manifest.content == DATA else deletes
     selection = EntrySelection(
         spec=table.specs[manifest.partition_spec_id],
@@ -134,8 +136,10 @@ async def _count(
 
 
 def _may_match(filters: ScanFilter, manifest: ManifestFile) -> bool:
-    """Whether the summaries of a manifest allow matching files. Raises `BadRequest` for an unknown spec."""
+    """Whether a manifest may have files that match the filter, by its summaries of partitions. Raises `BadRequest` if
+    the table does not have the manifest's partition spec."""
     try:
         return filters.for_spec(manifest.partition_spec_id).manifest_may_match(manifest.partitions)
     except KeyError:
-        raise BadRequest(f"The table has no partition spec {manifest.partition_spec_id}") from None
+        spec = manifest.partition_spec_id
+        raise BadRequest(f"The table has no partition spec {spec}, which its manifests use") from None

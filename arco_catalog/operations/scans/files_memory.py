@@ -14,8 +14,8 @@ that much. Requests that need more take so much at once."""
 
 
 class FilesMemory:
-    """Counts the matching files of some manifests, and takes memory for them by `take`, which raises `OutOfMemory`. It
-    must be closed."""
+    """Counts the bytes of the matching files of some manifests, until an answer has them, and takes memory for them by
+    `take`, which raises `OutOfMemory`. It must be closed."""
 
     def __init__(self, take: Callable[[int], Awaitable[Allocation]]) -> None:
         self._take = take
@@ -29,8 +29,8 @@ class FilesMemory:
         return self._of_others > MAX_FILES_BYTES
 
     async def add(self, size: int, *, is_first: bool) -> None:
-        """Counts matching files of this size in bytes, of the first manifest or another one, and takes memory for all
-        beyond `FREE_BYTES`. Raises `OutOfMemory`."""
+        """Counts matching files of this size in bytes, of the first manifest or another one. Takes memory for all after
+        the first `FREE_BYTES`, at least `FREE_BYTES` at a time. Raises `OutOfMemory`."""
         self._used += size
         self._of_others += 0 if is_first else size
         missing = self._used - self._reserved
@@ -44,6 +44,6 @@ class FilesMemory:
         self._used = self._of_others = 0
 
     def close(self) -> None:
-        """Gives back the memory: no file is used any more."""
+        """Gives back the memory of matching files, which must not be used afterwards."""
         while self._taken:
             self._taken.pop().shrink(0)

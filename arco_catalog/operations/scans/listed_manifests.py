@@ -100,8 +100,9 @@ async def _parsed_list(session: Session, body: bytes, max_bytes: int) -> Sequenc
 
 
 def _with_counts(record: JsonObject) -> JsonObject:
-    """Returns an entry of a manifest list with estimates of the counts that one of a table of version 1 may not have: a
-    reader must take the manifest for one with files."""
+    """Returns a copy of an entry of a manifest list with the counts that one of a table of version 1 may not have: of
+    added files an estimate by the manifest's length, since a reader must take it for one with files, of all others
+    0."""
     length = record.get("manifest_length")
     estimate = min(MAX_COUNT, 1 + length // SMALLEST_ENTRY) if isinstance(length, int) and length > 0 else 1
     filled = {**record}
@@ -112,12 +113,13 @@ def _with_counts(record: JsonObject) -> JsonObject:
 
 
 def memory_of(manifests: Sequence[ManifestFile]) -> int:
-    """Returns about how many bytes of memory entries of a manifest list take."""
+    """Returns an estimate of the bytes of memory that entries of a manifest list take."""
     return sum(map(_memory_of, manifests))
 
 
 def _memory_of(manifest: ManifestFile) -> int:
-    """Returns about how many bytes of memory an entry of a manifest list takes."""
+    """Returns an estimate of the bytes of memory that an entry of a manifest list takes, with the path, the key and the
+    summaries of partitions."""
     size = MANIFEST_BYTES + length_of(manifest.manifest_path) + len(manifest.key_metadata or b"")
     for each in manifest.partitions or ():
         size += SUMMARY_BYTES + len(each.lower_bound or b"") + len(each.upper_bound or b"")
@@ -125,13 +127,15 @@ def _memory_of(manifest: ManifestFile) -> int:
 
 
 def unlisted(location: str, snapshot_id: int) -> ManifestFile:
-    """Returns the entry for a manifest that a snapshot of an old table names itself."""
+    """Returns the entry for a data manifest that a snapshot of an old table names itself, as no list has one: with the
+    length `UNLISTED_BYTES`, one added file, spec 0, and no summaries of partitions."""
     return ManifestFile(location, UNLISTED_BYTES, 0, DATA, 0, 0, snapshot_id, 1, 0, 0, 0, 0, 0)
 
 
 @contextmanager
 def readable(location: str) -> Iterator[None]:
-    """Raises `BadRequest` in place of the errors of a file that can't be read. `NotFound` stays as it is."""
+    """Returns a context that raises `BadRequest`, which names the file at `location`, in place of the errors of a file
+    that can't be read. `NotFound` is raised unchanged."""
     try:
         yield
     except (Unreadable, NotRebasable, InvalidKey, StoreDenied) as error:

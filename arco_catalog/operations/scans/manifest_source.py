@@ -86,9 +86,9 @@ class ManifestSource:
 
     async def manifests(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
         """Returns the manifests of a snapshot, in the order of its manifest list. A snapshot of an old table may name
-        them itself; of these, a count of files is an estimate, and there are no summaries of partitions. Raises
-        `Unsupported` for a table whose manifests are encrypted, `BadRequest` for a list that can't be read or is beyond
-        a bound, `NotFound` for a missing one, and `StoreError`."""
+        them itself; of these, the first `MAX_LISTED` are returned, a count of files is an estimate, and there are no
+        summaries of partitions. Raises `Unsupported` for a table whose manifests are encrypted, `BadRequest` for a list
+        that can't be read or is beyond a bound, `NotFound` for a missing one, and `StoreError`."""
         if "key-id" in snapshot:
             raise _encrypted()
         if "manifest-list" not in snapshot:
@@ -99,8 +99,8 @@ class ManifestSource:
         return found
 
     async def _listed(self, location: str) -> Sequence[ManifestFile]:
-        """Returns the manifests in a manifest list, from the cache of this process or else from the store. Raises as
-        `_check_place` and `read_list` do."""
+        """Returns the manifests in a manifest list, from the cache of this process or else from the store, and then
+        puts them into the cache. Raises as `_check_place` and `read_list` do."""
         self._check_place(location)
         cache = self._session.catalog.caches.manifests
         known = cache.get(location)
@@ -160,8 +160,9 @@ class ManifestSource:
     async def _read_entries(
         self, manifest: ManifestFile, selection: EntrySelection, key: ManifestKey
     ) -> AsyncGenerator[FileBatch, None]:
-        """Yields the selected entries of a manifest, which it reads from the store, and packs the files for later plans
-        if this is not the first plan to read it."""
+        """Yields the selected entries of a manifest, which it reads from the store, and packs the files into the cache
+        for later plans if this part was read before. A manifest that exceeds the usual limits is read on within larger
+        ones, and not put there."""
         first = selection.first
         files_memory = min(MAX_BLOCK_MEMORY, FILES_WEIGHT * (manifest.manifest_length + 1))
         packing = Packing.begin(self._cache, key, selection, files_memory)
@@ -180,8 +181,9 @@ class ManifestSource:
     async def _entries(
         self, manifest: ManifestFile, selection: EntrySelection, limits: AvroLimits, packing: Packing | None = None
     ) -> AsyncGenerator[Sequence[ContentFile], None]:
-        """Yields the selected entries of a manifest within these limits, in memory for them. Raises `UnpacksTooLong`
-        for one beyond the usual limits, or longer than its list states. Such a one is read alone, in its turn."""
+        """Reads a manifest within these limits, in memory that it takes first, and yields the selected entries. With
+        `packing` it also packs all files that are read, and forgets the cached bytes of the manifest at the end. Raises
+        `UnpacksTooLong` for one that exceeds the usual limits, or the length in its list."""
         length = manifest.manifest_length if limits is USUAL else None
         if manifest.content != DATA:
             limits = replace(limits, file_records=_max_entries(manifest))
@@ -203,7 +205,9 @@ class ManifestSource:
                 self._session.catalog.caches.manifests.drop(manifest.manifest_path)
 
     async def _read(self, location: str, start: int, length: int) -> bytes:
-        """Reads bytes of a manifest. A small one that this process has read may be cached: no manifest changes."""
+        """Reads `length` bytes of a manifest from `start` on, or up to the end of the file. A whole manifest of at most
+        `CACHED_BYTES` is cached, and returned for any later read from the start, which may be more bytes than
+        `length`."""
         cache = self._session.catalog.caches.manifests
         if start == 0:
             known = cache.get(location)
@@ -216,7 +220,8 @@ class ManifestSource:
         return body
 
     def _check_place(self, location: str) -> None:
-        """Raises `BadRequest` if a file is outside of the table's locations: a plan shows what is in it."""
+        """Raises `BadRequest` if a manifest or list is outside of the table's locations, since a plan reveals the
+        content; checks nothing if the source reads from anywhere."""
         if self._locations is None:
             return
         place = Location.parse(location)
@@ -233,7 +238,8 @@ def _max_entries(manifest: ManifestFile) -> int:
 
 def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:
     """Returns a function that reads ranges of a file in the order of their places, and reads at least `size` bytes of
-    it at a time. Raises `UnpacksTooLong` if the file has more bytes than `stated`, unless that is None."""
+    it at a time. That function raises `UnpacksTooLong` once it sees that the file has more bytes than `stated`, unless
+    that is None."""
     start, body, ended = 0, b"", False
 
     async def read_range(place: int, length: int) -> bytes:

@@ -103,7 +103,9 @@ class Packing:
 
     @classmethod
     def begin(cls, cache: FilesCache, key: ManifestKey, selection: EntrySelection, memory: int) -> "Packing | None":
-        """Returns what packs a part of a manifest, None unless it was read before, and the cache has room for it."""
+        """Notes in the cache that a part of a manifest is read. Returns the packing of the part, with `memory` bytes
+        for files that are not in a block yet, if the part was read before and the cache has room for it; None
+        otherwise, and if statistics of more than `MAX_COLUMNS` columns are needed."""
         first = selection.first // BLOCK_ENTRIES
         requested = cache.request((key, selection.first))
         if requested is None:
@@ -117,7 +119,7 @@ class Packing:
 
     def add(self, files: Sequence[ContentFile]) -> Sequence[ContentFile]:
         """Takes the next files of the manifest, packs blocks that are complete, and returns the files that the plan has
-        selected. A block whose files need more than `memory` ends the packing."""
+        selected. A block of files that need more than `memory` ends the packing; files are still returned then."""
         for file in files:
             number = file.position // BLOCK_ENTRIES
             while self._block is not None and self._block.number < number:
@@ -132,19 +134,21 @@ class Packing:
         return [file for file in files if self._is_wanted(file)]
 
     def end(self) -> None:
-        """Packs the last files, when all were read."""
+        """Packs the files of the last block, when all files of the part were read. It counts as the manifest's last
+        block if the part has no end."""
         if self._block is not None:
             self._pack(is_last=self.selection.end is None)
 
     def store(self) -> None:
-        """Puts what is packed into the cache, to be called in the event loop."""
+        """Puts the blocks that were packed since the last call into the cache. It must be called in the event loop."""
         for number, block in self._full:
             size = block.size + KEY_BYTES + len(self._key.path) + len(self._key.form)
             self._cache.put((self._key, number), block, size, self._requested)
         self._full.clear()
 
     def _pack(self, *, is_last: bool) -> None:
-        """Packs the files of the present block, and starts the next one."""
+        """Packs the files of the present block, for `store` to put into the cache, and starts the next block, or none
+        after the manifest's last (`is_last`)."""
         assert self._block is not None
         number, wanted = self._block.number, self.selection
         files, memory = self._block.files, self._block.memory
@@ -153,7 +157,7 @@ class Packing:
         self._block = None if is_last else _Block(number + 1, [])
 
     def _is_wanted(self, file: ContentFile) -> bool:
-        """Whether the scan selects a file."""
+        """Whether the scan selects a file, by position and status, partition and statistics."""
         wanted = self._wanted
         return (
             wanted.has(file.position, file.status)

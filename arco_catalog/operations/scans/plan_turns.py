@@ -23,6 +23,6 @@ _TURNS: Final = MemoryOfLoops(limit_for_large(PLANS_AT_ONCE * TURN_BYTES), WAIT_
 
 
 def plan_turns() -> Memory:
-    """Returns the turns of all plans on this event loop, each of `TURN_BYTES`. Those of one principal have at most
-    half of them."""
+    """Returns the memory from which plans on this event loop take their turns: it has `PLANS_AT_ONCE` turns of
+    `TURN_BYTES`, and one principal may have half of them at most."""
     return _TURNS.current()

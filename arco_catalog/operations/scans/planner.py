@@ -91,9 +91,10 @@ class Planner:
         self._deletes: DeleteFiles | None = None
 
     async def plan(self, part: Range) -> PartPlan:
-        """Plans a part of the scan: gives the tasks of its files if they are few enough for an answer, else plan tasks.
-        Raises `InvalidToken` for a part that the scan does not have, `Unsupported` for encrypted manifests, `NotFound`
-        for a missing one, and the errors of `ManifestSource`."""
+        """Plans a part of the scan: gives the tasks of its files as far as an answer has room for them, and plan tasks
+        for the rest, or only plan tasks for a part that is too large. Frees the memory of files at the end. Raises
+        `InvalidToken` for a part that the scan does not have, `Unsupported` for encrypted manifests, `NotFound` for a
+        missing one, and the errors of `ManifestSource`."""
         try:
             return await self._plan(part)
         finally:
@@ -132,7 +133,7 @@ class Planner:
         return PartPlan(self._answer(), parts, 0, self._manifests.pruned)
 
     def _answer(self) -> TaskAnswer:
-        """Returns a result without files."""
+        """Returns a new answer, without files yet, for the statistics columns of this scan."""
         return TaskAnswer(self._stats, self._filter.types_of)
 
     @property
@@ -143,7 +144,8 @@ class Planner:
         return min(PART_WEIGHT, max(MIN_PART_WEIGHT, MAX_BYTES // task_bytes))
 
     def _has_enough(self, tasks: TaskAnswer) -> bool:
-        """Whether the plan has as many rows as the client requested (`min_rows`)."""
+        """Whether these tasks have as many certain rows as the client requested (`min_rows`), at least one; False if it
+        requested no number."""
         return self._scan.min_rows is not None and tasks.rows >= max(1, self._scan.min_rows)
 
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
@@ -186,8 +188,10 @@ class Planner:
         return split(behind, left, min(self._part_weight, max(1, weight_of(pieces) - weight_of(behind))))
 
     async def _read(self, piece: Piece, part: Range, is_first: bool) -> _MatchingFiles:
-        """Reads the files of a manifest, in a part of the scan, that may have matching rows, up to a bound. Of the
-        first manifest of some that are read together, these are more than none."""
+        """Reads the files of a manifest, in a part of the scan, that may have matching rows, and takes memory for them.
+        Stops at a bound of files or memory, and then returns the position from which the rest is left. `is_first` is
+        whether the manifest is the first of some that are read together: of that one at least one file is returned, if
+        any matches."""
         manifest, place = self._manifests.of(piece), (piece.list, piece.manifest)
         of_spec = self._manifests.filter_of(manifest)
         selection = EntrySelection(
@@ -217,18 +221,20 @@ class Planner:
         return _MatchingFiles(files, None)
 
     def _added(self, batch: FileBatch) -> FileBatch:
-        """Returns the files that a snapshot of an incremental scan has added."""
+        """Returns the files of a batch that were added by one of the snapshots of an incremental scan."""
         return FileBatch.of([file for file in batch.files if file.snapshot_id in self._snapshot_ids])
 
     def _columns(self) -> frozenset[int]:
-        """Returns the ids of the columns of which statistics are read."""
+        """Returns the ids of the columns of which statistics are read: the ones of the filter, the ones that the client
+        requested, and the ones of equality deletes."""
         of_deletes = self._deletes.column_ids if self._deletes is not None else frozenset[int]()
         return self._filter.column_ids | self._stats | of_deletes
 
     def _add(
         self, answer: TaskAnswer, manifest: ManifestFile, files: Sequence[ContentFile], deletes: DeleteIndex | None
     ) -> int:
-        """Adds tasks for the files, in order, and returns for how many of them the answer had room, or were needed."""
+        """Adds tasks for these files of a manifest to the answer, in order, until it has no room, or there were too
+        many comparisons with delete files. Returns the number of files that were added."""
         of_spec = self._manifests.filter_of(manifest)
         index = None if deletes is None or deletes.is_empty else deletes
         partition: Partition | None = None
@@ -277,7 +283,8 @@ def _divided(matching: Sequence[Piece], part: Range, target: int) -> tuple[Seque
 
 
 def _by_lists(part: Range, lists: range) -> Sequence[Range]:
-    """Splits a part of a scan of many manifest lists between lists."""
+    """Splits a part of a scan between manifest lists into at most `MAX_PARTS` parts, of at least `MAX_LISTS` lists
+    except the last."""
     step = max(MAX_LISTS, -(-len(lists) // MAX_PARTS))
     inner = [Position(number, 0, 0) for number in lists[step::step]]
     return [Range(*ends) for ends in zip((part.start, *inner), (*inner, part.end), strict=True)]

@@ -75,8 +75,9 @@ async def begin(session: Session, namespace: Namespace, name: str, request: Plan
 
 
 async def resume(session: Session, namespace: Namespace, name: str, plan_id: str) -> Plan:
-    """Returns a plan as `begin` did, by its id. Raises `NoSuchPlanId` for an id that is not valid for this table any
-    more, and the errors of `load_table` and `Planner.plan`."""
+    """Plans the scan of a plan's id again from its beginning, and returns the plan as `begin` did. Raises
+    `NoSuchPlanId` for an id that is not valid for this table any more, and the errors of `load_table` and
+    `Planner.plan`."""
     try:
         return await _resume(session, namespace, name, plan_id, is_task=False)
     except InvalidToken as invalid:
@@ -84,8 +85,9 @@ async def resume(session: Session, namespace: Namespace, name: str, plan_id: str
 
 
 async def fetch(session: Session, namespace: Namespace, name: str, plan_task: str) -> Plan:
-    """Returns the tasks of a plan task, and further plan tasks. Raises `NoSuchPlanTask` for one that is not valid for
-    this table any more, and the errors of `load_table` and `Planner.plan`."""
+    """Plans the part of a scan that a plan task stands for: returns the tasks of files, and further plan tasks. Raises
+    `NoSuchPlanTask` for one that is not valid for this table any more, and the errors of `load_table` and
+    `Planner.plan`."""
     try:
         return await _resume(session, namespace, name, plan_task, is_task=True)
     except InvalidToken as invalid:
@@ -93,7 +95,9 @@ async def fetch(session: Session, namespace: Namespace, name: str, plan_task: st
 
 
 async def _resume(session: Session, namespace: Namespace, name: str, text: str, *, is_task: bool) -> Plan:
-    """Returns the plan of a token that an earlier plan returned. Raises `InvalidToken`."""
+    """Plans the part of a scan for a token that an earlier plan returned: a plan task's part if `is_task`, else the
+    whole scan of a plan id. Raises `InvalidToken`, also if the table does not have the snapshot or schema of the scan
+    any more, and the errors of `load_table` and `Planner.plan`."""
     # First: an error of the token would reveal to everybody that the table exists.
     state, source = await _loaded(session, namespace, name)
     received = read_token(text)
@@ -159,7 +163,8 @@ async def _store(session: Session, packed: bytes) -> None:
 
 
 async def _stored(session: Session, digest: str) -> bytes:
-    """Reads the stored request with this digest. Raises `InvalidToken` if it no longer exists."""
+    """Returns the compressed bytes of the stored request with this digest. Raises `InvalidToken` if they no longer
+    exist, or have another digest."""
     found = await session.state.read(session.state.paths.plan_request(digest))
     if found is None or hashlib.sha256(found.body).hexdigest() != digest:
         raise InvalidToken("the stored request of the plan has expired: plan the scan again")

@@ -31,7 +31,8 @@ def weight_of(pieces: Sequence[Piece]) -> int:
 
 
 def within(pieces: Sequence[Piece], part: Range) -> Sequence[Piece]:
-    """Returns those of the pieces that begin or end in a part of the scan, with the number of their entries there."""
+    """Returns the pieces that are in a part of the scan, at least with some of their entries, with the number of these;
+    a piece that ends in the part is included even if no entry of it seems to be there."""
     found: list[Piece] = []
     for piece in pieces:
         place = piece.list, piece.manifest

@@ -36,8 +36,8 @@ def deletes_of_scan(
     manifests: Sequence[ManifestFile],
     may_match: Callable[[ManifestFile], bool],
 ) -> ScanDeletes:
-    """Returns the delete files of a scan with this filter, of the snapshot with these manifests. `may_match` is whether
-    a manifest may have files for the scan."""
+    """Returns the delete manifests of a snapshot with live files, the ones of them for which `may_match` is true, and
+    the tests of their delete files for a scan with this filter. Reads none of them."""
     live = [each for each in manifests if each.content != DATA and each.live_files_count > 0]
 
     def selection_of(manifest: ManifestFile) -> EntrySelection:
@@ -58,5 +58,6 @@ def deletes_of_scan(
 
 
 def _columns_of(table: ScanTable) -> Mapping[int, Column]:
-    """Returns the columns of all schemas of a table by id, of the newest schema that has the id."""
+    """Returns the columns of all schemas of a table by their ids; a column that several schemas have as the one with
+    the highest schema id has it."""
     return {column.id: column for _, schema in sorted(table.schemas.items()) for column in columns_of(schema)}

@@ -35,7 +35,7 @@ class ScanManifests:
         self.pruned = 0
 
     def of(self, piece: Piece) -> ManifestFile:
-        """Returns the manifest of a piece."""
+        """Returns the entry of the manifest at the place that a piece names, in a list that was read."""
         return self._lists[piece.list][piece.manifest]
 
     def count(self, number: int) -> int:
@@ -43,7 +43,8 @@ class ScanManifests:
         return len(self._lists[number])
 
     async def pieces(self, lists: range, part: Range) -> Sequence[Piece]:
-        """Returns the manifests of these lists, in a part of the scan, that may have matching data files."""
+        """Returns the data manifests of these lists, in a part of the scan, that may have matching files. Reads the
+        lists that were not read yet, and adds to `pruned` the manifests that the filter excludes."""
         missing = [number for number in lists if number not in self._lists]
         for batch in batches(missing, AT_ONCE):
             found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
@@ -90,13 +91,15 @@ class ScanManifests:
         return self._filter.for_spec(spec_id)
 
     async def deletes(self) -> ScanDeletes:
-        """Returns the delete files of the scan, and how they are selected."""
+        """Returns the delete manifests of the scan's one snapshot, whose list must have been read, and how their delete
+        files are selected. Not for an incremental scan."""
         size = self._size + ENTRY_BYTES * len(self._lists[0])
         find = partial(deletes_of_scan, self._table, self._filter, self._lists[0], self._may_match)
         return await off_loop(size, find)
 
     def _may_match(self, manifest: ManifestFile) -> bool:
-        """Whether a manifest may have files for the scan. Raises if the deadline has passed."""
+        """Whether a manifest may have files that match the filter, by the summaries of partitions. Raises `BadRequest`
+        for an unknown spec, and `StoreUnavailable` past the deadline."""
         self._source.check_deadline()
         return self.filter_of(manifest).manifest_may_match(manifest.partitions)
 

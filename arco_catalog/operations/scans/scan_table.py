@@ -45,7 +45,8 @@ def table_of(scan: Scan, document: JsonObject) -> ScanTable:
 
 
 def _table(scan: Scan, metadata: TableMetadata, document: JsonObject) -> ScanTable:
-    """Returns what a scan needs of the metadata, and frees the rest. Raises `StateNotFound`."""
+    """Returns what a scan needs of a table's metadata, and frees the rest of the document. Raises `StateNotFound` if
+    the metadata does not have the scan's schema or snapshots."""
     schemas = {each.get("schema-id", 0): each for each in metadata["schemas"]}
     if scan.schema_id not in schemas:
         raise StateNotFound(f"the table has no schema {scan.schema_id}")

@@ -35,7 +35,8 @@ class StoredPart:
         self.known = b""
 
     async def open(self) -> None:
-        """Reads the beginning of the part, if the part exists and is valid, and so the whole of a short one."""
+        """Reads the beginning of the part, which is all of a short one, into `header` and `known`. Neither changes if
+        the part does not exist, or is invalid."""
         found = await self._session.state.store.get_range(self._key, 0, BEGIN_BYTES)
         if isinstance(found, Found):
             with suppress(InvalidPart):
@@ -59,17 +60,19 @@ class StoredPart:
             return await work.run(HASH_WORK * self.header.files, partial(rows_found, self.header, table, hashes))
 
     async def read(self, start: int, size: int) -> bytes:
-        """Returns bytes of the part. Raises `InvalidPart` if it ends before them, or is gone."""
+        """Returns `size` bytes of the part from `start` on, from the known beginning or else from the store. Raises
+        `InvalidPart` if the part ends before them, or was deleted."""
         if start + size <= len(self.known):
             return self.known[start : start + size]
         found = await self._session.state.store.get_range(self._key, start, size)
         if not isinstance(found, Found) or len(found.body) < size:
-            raise InvalidPart("it is gone, or ends too early")
+            raise InvalidPart("the stored part of an index of deletes was deleted, or is too short")
         return found.body
 
 
 def ranges_of(blocks: Sequence[BlockRows]) -> Sequence[Sequence[BlockRows]]:
-    """Returns the blocks in groups, of which each is read by one call."""
+    """Returns the blocks, in their order, in groups that are read by one call: blocks with at most `MAX_GAP` bytes
+    between them, and at most `RANGE_BYTES` together unless one block has more."""
     groups: list[list[BlockRows]] = []
     for block in blocks:
         end = block.start + block.size

@@ -83,7 +83,7 @@ class Token:
 
     @property
     def text(self) -> str:
-        """The token as clients get it, in base64 for paths."""
+        """The text of this plan id, or plan task if it has a range, as clients get it: base64 that a path may have."""
         return self._texts([self.range])[0]
 
     def tasks(self, parts: Iterable[Range]) -> list[str]:
@@ -91,7 +91,8 @@ class Token:
         return self._texts(parts)
 
     def _texts(self, parts: Iterable[Range | None]) -> list[str]:
-        """Returns the texts of this token for these parts; for None that of the whole plan."""
+        """Returns the texts of plan tasks for these parts of the scan, and of the plan id for None, with the other
+        fields of this token."""
         is_null = self.snapshot_id is None
         head = _HEAD.pack(_VERSION, self.entity.encode(), self.issued_s, is_null, self.snapshot_id or 0)
         request = _STORED + hashlib.sha256(self.request).digest() if self.is_stored else _INLINE + self.request
@@ -208,5 +209,5 @@ def _fields(scan: Scan) -> list[JsonValue]:
 
 
 def _nullable(shape: Shape[int], value: JsonValue) -> int | None:
-    """Returns None for null, else the value by this check."""
+    """Returns None for a JSON null, else the value, which must pass this check."""
     return None if value is None else shape(value)
