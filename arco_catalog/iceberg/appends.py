@@ -89,7 +89,8 @@ def append_of(commit: Commit) -> Append:
 
 def target_of(append: Append, document: JsonObject) -> AppendTarget:
     """Returns the state of a table on which an append is rebased, from its metadata document. Raises `NotRebasable` if
-    the table does not allow it, or has changed so that the append does not fit."""
+    the table does not allow it, has the snapshot already, does not have a snapshot or schema that the append needs, or
+    has a branch that does not lead back to the snapshot on which the client built."""
     table = complete(document)
     _check_table(append, table)
     head_id = table["refs"][append.branch]["snapshot-id"]
@@ -140,7 +141,8 @@ def _check_descent(append: Append, found: Mapping[int, Snapshot], head_id: int) 
 
 
 def _check_table(append: Append, table: TableMetadata) -> None:
-    """Raises `NotRebasable` if the table does not allow rebased appends to this branch."""
+    """Raises `NotRebasable` unless the table allows rebased appends to this branch: by its property, in format version
+    2 or 3, not encrypted, with this branch, and with the retention of the branch that the commit sets."""
     if table["properties"].get(COMMIT_APPENDS) != REBASE:
         raise NotRebasable(f"the table's property {COMMIT_APPENDS} is not {REBASE!r}")
     if table["format-version"] not in (2, 3):
@@ -155,7 +157,8 @@ def _check_table(append: Append, table: TableMetadata) -> None:
 
 
 def _check_summary(summary: dict[str, str]) -> None:
-    """Raises `NotRebasable` unless the summary is that of an append that its writer allows to be rebased."""
+    """Raises `NotRebasable` unless the summary is that of an append that requests to be rebased, without a field by
+    which the writer recognises a repetition."""
     if summary.get(REBASE_FIELD) != REBASE:
         raise NotRebasable(f"the summary of the commit's snapshot does not have {REBASE_FIELD}={REBASE}")
     if summary.get("operation") != "append":
@@ -180,6 +183,7 @@ def _manifest_list(snapshot: Snapshot) -> str:
 
 
 def _retention(ref: SnapshotRef) -> JsonObject:
-    """Returns the fields of a ref about its retention."""
+    """Returns the fields of a branch or tag other than the snapshot: the type, and how long it and its snapshots are
+    kept."""
     fields = cast(JsonObject, ref)
     return {name: value for name, value in fields.items() if name in REF_FIELDS and name != "snapshot-id"}

@@ -27,10 +27,10 @@ def apply_commit(
     """Returns the table's next metadata, None if the commit changes nothing. `base`, the present metadata, is never
     changed.
 
-    `base` is None if the table `name` does not exist; otherwise `base_location` is the location of its metadata file,
-    for the metadata log. `now_ms` is the time in milliseconds since 1970; the time in the result is always later than
-    the time in the base. A create that names no location or uuid gets `default_location` or `new_uuid`. `checkpoint` is
-    called between updates.
+    `base` is None if the table `name` does not exist, and then requirements are not checked; otherwise `base_location`
+    is the location of its metadata file, for the metadata log. `now_ms` is the time in milliseconds since 1970; the
+    time in the result is always later than the time in the base. A create that names no location or uuid gets
+    `default_location` or `new_uuid`. `checkpoint` is called before each requirement and update, and at the end.
 
     Raises what `checkpoint` raises, `CommitFailed` if a requirement fails or the commit is based on too old a state of
     the table, `BadRequest` if an update or the resulting metadata is not allowed, and `NoSuchTable` if there is no
@@ -61,7 +61,8 @@ def _initial_version(commit: Commit) -> int:
 
 
 def _apply(draft: TableDraft, update: TableUpdate) -> None:
-    """Applies one update to the draft."""
+    """Applies one update to the draft of the next metadata. Raises `BadRequest` or `CommitFailed` for an update that is
+    not possible there."""
     match update:
         case update_of.AssignUuid(uuid):
             structure.assign_uuid(draft, uuid)

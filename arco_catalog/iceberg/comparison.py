@@ -85,7 +85,8 @@ def _compare_fields(before: JsonObject, after: JsonObject, names: tuple[str, ...
 
 
 def _compare_specs(old: TableMetadata, new: TableMetadata) -> JsonObject:
-    """Returns the added and dropped partition specs, and another default."""
+    """Returns the partition specs that only one side has (`added`, `dropped`), with their fields as text, and under
+    `default` the ids of the default specs, None if these are equal."""
     names = {**_names(old), **_names(new)}
 
     def describe(number: int, spec: PartitionSpec) -> JsonObject:
@@ -98,7 +99,8 @@ def _compare_specs(old: TableMetadata, new: TableMetadata) -> JsonObject:
 
 
 def _compare_orders(old: TableMetadata, new: TableMetadata) -> JsonObject:
-    """Returns the added and dropped sort orders, and another default."""
+    """Returns the sort orders that only one side has (`added`, `dropped`), with their fields as text, and under
+    `default` the ids of the default orders, None if these are equal."""
     names = {**_names(old), **_names(new)}
 
     def describe(number: int, order: SortOrder) -> JsonObject:
@@ -133,13 +135,15 @@ def _schema_of_view(view: ViewMetadata) -> Schema:
 
 
 def _definitions(view: ViewMetadata) -> Mapping[str, str]:
-    """Returns the SQL of the current version by its dialect."""
+    """Returns the SQL of a view's current version by dialect in lower case. Representations that are no SQL are left
+    out."""
     representations = current_version(view)["representations"]
     return {sql["dialect"].lower(): sql["sql"] for sql in representations if "dialect" in sql and "sql" in sql}
 
 
 def _compare_view_versions(old: ViewMetadata, new: ViewMetadata) -> JsonObject:
-    """Returns the added and dropped versions of a view, and another current one."""
+    """Returns the ids of the versions of a view that only one side has (`added`, `dropped`), and under `current` the
+    ids of the current versions, None if these are equal."""
     before, after = ({version["version-id"] for version in side["versions"]} for side in (old, new))
     added: list[JsonValue] = [*sorted(after - before)]
     dropped: list[JsonValue] = [*sorted(before - after)]

@@ -26,7 +26,7 @@ def length_of(value: str | bytes) -> int:
 
 
 class FileContent(IntEnum):
-    """What a file of a table contains."""
+    """What a file of a table contains: rows, positions of deleted rows, or values of deleted rows."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -122,5 +122,5 @@ class FileBatch(NamedTuple):
 
     @classmethod
     def of(cls, files: Sequence[ContentFile]) -> "FileBatch":
-        """Returns these files, counted."""
+        """Returns the batch of these files, with the sum of the memory that they take."""
         return cls(files, sum(file.memory for file in files))

@@ -75,8 +75,8 @@ class DeleteIndex:
         return not (self._vectors or self._by_path or self._by_partition or self._equality)
 
     def _add_vector(self, vector: ContentFile) -> None:
-        """Adds a deletion vector under its data file. Raises `BadRequest` if it names none, or there is another vector
-        of the file."""
+        """Adds a deletion vector to the index under its data file. Raises `BadRequest` if it names none, or there is
+        another vector of the file."""
         path = vector.referenced_data_file
         if path is None:
             raise BadRequest(f"The table can't be read: the deletion vector {vector.path[:200]} names no data file")
@@ -84,9 +84,10 @@ class DeleteIndex:
             raise BadRequest(f"The table can't be read: the data file {path[:200]} has two deletion vectors")
 
     def deletes_of(self, file: ContentFile) -> Sequence[ContentFile]:
-        """Returns the delete files that may delete rows of a data file. Raises `BadRequest` for a deletion vector that
-        is older than its data file, and for one, or a file of positions, of another partition; `Unsupported` if it
-        can't be known whether equality deletes are of the file's partition."""
+        """Returns the delete files that may delete rows of a data file: equality deletes, and its deletion vector, or
+        without one the files of positions. Raises `BadRequest` for a deletion vector that is older than its data file,
+        and for one, or a file of positions, of another partition; `Unsupported` if it can't be known whether equality
+        deletes are of the file's partition."""
         key = self._keys.of(file)
         found: list[ContentFile] = []
         values = _DataValues(file.statistics)
@@ -108,7 +109,8 @@ class DeleteIndex:
         return found
 
     def _of_partition(self, deletes: Sequence[ContentFile], file: ContentFile) -> Sequence[ContentFile]:
-        """Returns the deletes with the key of a file's partition that may be of the partition."""
+        """Returns the deletes with the key of a file's partition that may be of the partition: all of them unless the
+        file's spec has a field of a dropped column."""
         if not self._keys.lost(file.spec_id):
             return deletes
         self.comparisons += len(deletes)
@@ -130,7 +132,8 @@ class DeleteIndex:
 
 
 def referenced_path(deletes: ContentFile) -> str | None:
-    """Returns the path of the one data file that a file of positions is for; None if there may be others."""
+    """Returns the path of the one data file that a file of positions is for, by its field for that, or by equal bounds
+    of the column of paths; None if there may be others."""
     if deletes.referenced_data_file is not None:
         return deletes.referenced_data_file
     lower = (deletes.statistics.lower_bounds or {}).get(FILE_PATH_ID)
@@ -146,7 +149,8 @@ EVERYWHERE: Final = "*"
 
 
 def lookup_key(deletes: ContentFile, keys: PartitionKeys) -> str:
-    """Returns the key by which a delete file is found: the data file that it is for, or its partition, or all."""
+    """Returns the key by which a delete file is found: of the data file that it is for, or else of its partition;
+    `EVERYWHERE` for equality deletes of an unpartitioned spec."""
     if deletes.content == FileContent.EQUALITY_DELETES:
         return keys.text_of(deletes) if keys.is_partitioned(deletes.spec_id) else EVERYWHERE
     path = referenced_path(deletes)
@@ -165,7 +169,7 @@ class _BySequence(NamedTuple, Generic[T]):
     files: Sequence[T]
 
     def since(self, file: ContentFile) -> Sequence[T]:
-        """Returns the ones that apply to the sequence number of a data file."""
+        """Returns the delete files that apply to a data file by its sequence number."""
         return self.files[bisect_left(self.numbers, file.sequence_number) :]
 
 
@@ -192,7 +196,8 @@ class _Values(NamedTuple):
 
     @classmethod
     def of(cls, column: Column, statistics: FileStatistics) -> "_Values":
-        """Returns what the statistics of a file say about the values of a column."""
+        """Returns what the statistics of a file show of the values of a column: whether one may be null or NaN, whether
+        all are null, and the bounds. A column that is never null has no null, whatever the statistics."""
         bounds = _bounds(column, statistics)
         has_nan = is_floating(str(column.type)) and may_be_nan(statistics, column.id)
         if column.is_never_null:
@@ -202,7 +207,8 @@ class _Values(NamedTuple):
         return cls(null_test(column)(statistics), nulls is not None and nulls == values, has_nan, bounds)
 
     def may_have_one_of(self, deleted: "_Values") -> bool:
-        """Whether one of these values may be one that is deleted."""
+        """Whether one of these values may be one of the deleted ones. Null equals null and NaN equals NaN; ranges that
+        are not known count as overlapping, unless one side is all null and the other has none."""
         if self.may_be_null and deleted.may_be_null:
             return True
         if (self.are_all_null and not deleted.may_be_null) or (deleted.are_all_null and not self.may_be_null):
@@ -238,7 +244,8 @@ class _DataValues:
         self._known: dict[int, _Values] = {}
 
     def may_match(self, deletes: _EqualityDeletes) -> bool:
-        """Whether a row of the data file may be deleted by a file of equality deletes."""
+        """Whether a row of the data file may be deleted by a file of equality deletes, by the statistics of both.
+        Counts the comparisons."""
         self.comparisons += 1
         for column, deleted in deletes.values:
             self.comparisons += 1
@@ -247,7 +254,7 @@ class _DataValues:
         return True
 
     def _of(self, column: Column) -> _Values:
-        """Returns a summary of the values of a column, read once."""
+        """Returns the summary of the values of a column of the data file, which is computed at the first call."""
         found = self._known.get(column.id)
         if found is None:
             found = self._known[column.id] = _Values.of(column, self._statistics)
@@ -255,7 +262,8 @@ class _DataValues:
 
 
 def _bounds(column: Column, statistics: FileStatistics) -> tuple[Value, Value] | None:
-    """Returns the bounds of a column of a primitive type, None unless both are known."""
+    """Returns the bounds of a column of a primitive type, None unless both are known; of UUIDs, the bounds of the first
+    halves, as `_bounds_of_first_halves` does."""
     lower = (statistics.lower_bounds or {}).get(column.id)
     upper = (statistics.upper_bounds or {}).get(column.id)
     if lower is None or upper is None:

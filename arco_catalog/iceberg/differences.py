@@ -16,7 +16,8 @@ def compare_value(before: JsonValue, after: JsonValue) -> JsonObject | None:
 
 
 def compare_mappings(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> JsonObject:
-    """Compares two mappings by their keys. What changed has the values before and after."""
+    """Compares two mappings by their keys. Returns the entries that only the second (`added`) or only the first has
+    (`dropped`), and both values where they differ (`changed`), sorted by key."""
     changed = {name: compare_value(before[name], after[name]) for name in before.keys() & after.keys()}
     return {
         "added": {name: after[name] for name in sorted(after.keys() - before.keys())},
@@ -61,7 +62,7 @@ def is_equal(difference: JsonValue) -> bool:
 
 
 def _column(column: Column) -> JsonObject:
-    """Returns the JSON of a column."""
+    """Returns the fields of a column that are compared, as JSON; of a nested type only the name."""
     return {
         "id": column.id,
         "name": column.name,

@@ -154,7 +154,8 @@ class TableDraft:
             self.metadata["partition-statistics"] = _flat(self.partition_statistics)
 
     def _settle_snapshot_log(self) -> None:
-        """Removes entries of the snapshot log that this commit has made invalid."""
+        """Removes entries of the snapshot log that this commit has made invalid: of added snapshots that were those of
+        main only within the commit, and, after a removal of snapshots, as `retained_log` does."""
         current = self.metadata["current-snapshot-id"]
         intermediate = self.added_as_main - {current}
         if intermediate or self.removed_snapshots:
@@ -167,7 +168,8 @@ class TableDraft:
             )
 
     def _check(self) -> None:
-        """Validates the finished metadata as a whole. Raises `BadRequest`."""
+        """Validates the finished metadata as a whole: location, uuid, sequence number, structure, snapshot log and
+        encryption key. Raises `BadRequest`."""
         if not self.metadata["location"]:
             raise BadRequest("Cannot write metadata without a location: add the update 'set-location' to the commit")
         version = self.metadata["format-version"]
@@ -219,7 +221,7 @@ def _structure_ids(metadata: TableMetadata) -> tuple[int, int, int]:
 
 
 def _by_snapshot(files: Iterable[StatisticsFile]) -> dict[int, list[StatisticsFile]]:
-    """Returns the files by the snapshot that they are about."""
+    """Returns statistics files by the id of the snapshot that they are about, in order."""
     grouped: dict[int, list[StatisticsFile]] = {}
     for file in files:
         grouped.setdefault(file["snapshot-id"], []).append(file)
@@ -227,5 +229,5 @@ def _by_snapshot(files: Iterable[StatisticsFile]) -> dict[int, list[StatisticsFi
 
 
 def _flat(grouped: dict[int, list[StatisticsFile]]) -> list[StatisticsFile]:
-    """Returns the files of all snapshots as one list."""
+    """Returns the statistics files of all snapshots as one list."""
     return [file for files in grouped.values() for file in files]

@@ -143,7 +143,7 @@ def _kept_of_branches(
 
 
 def _contained(branches: Sequence[SnapshotRef], snapshots: Mapping[int, Snapshot]) -> set[int]:
-    """Returns the snapshots that are in a branch."""
+    """Returns the ids of the snapshots that are in a branch, if the table has them."""
     contained = set[int]()
     for ref in branches:
         for snapshot in _ancestors(snapshots, ref["snapshot-id"]):
@@ -163,7 +163,8 @@ def _ancestors(snapshots: Mapping[int, Snapshot], number: int | None) -> Iterato
 
 
 def _number(properties: Properties, name: str, default: int) -> int:
-    """Returns a positive number in a table property, or the default without it. Raises `BadRequest`."""
+    """Returns a positive number in a table property, or the default without it. Raises `BadRequest` for any other
+    value."""
     text = properties.get(name)
     if text is None:
         return default

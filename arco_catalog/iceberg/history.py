@@ -17,8 +17,9 @@ from arco_catalog.iceberg.snapshots import (
 
 
 def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
-    """Adds a snapshot. Raises `BadRequest`, or `CommitFailed` if the commit is based on too old a state of the table
-    and may be tried again.
+    """Adds a snapshot to the draft, and raises the table's last sequence number and, from version 3 on, next row id.
+    Raises `BadRequest` for a snapshot that exists or is not valid, or before the first schema, spec or sort order;
+    `CommitFailed` if the commit is based on too old a state of the table and may be tried again.
 
     The sequence number of a snapshot without a parent may be older than the table's, because a replacement of the table
     may meet a concurrent commit. It never lowers the table's number, which no snapshot may exceed.

@@ -57,7 +57,7 @@ def loads(data: bytes) -> JsonValue:
 
 def loads_short(data: bytes) -> JsonValue:
     """Parses a short document without numbers, for which `loads` would take several times as long. Raises
-    `MalformedJson`."""
+    `MalformedJson` if it is no JSON."""
     try:
         return cast(JsonValue, orjson.loads(data))
     except ValueError as error:
@@ -72,7 +72,8 @@ def count_values(data: bytes) -> int:
 
 
 def _is_long(data: bytes) -> bool:
-    """Whether a document has so many bytes or values that it is parsed in slices."""
+    """Whether a document is parsed in slices: it has too many bytes or values for one call, or is longer than
+    `LONG_BYTES` and may have an integer of more than 64 bits."""
     if len(data) > MAX_CALL_BYTES:
         return True
     if len(data) <= MAX_CALL_VALUES:  # each value has a byte at least
@@ -81,7 +82,8 @@ def _is_long(data: bytes) -> bool:
 
 
 def _read(data: bytes) -> JsonValue:
-    """Reads a document at once, also with integers of more than 64 bits."""
+    """Parses a document in one call, also with integers of more than 64 bits. Raises `ValueError` if it is no JSON, and
+    `RecursionError`."""
     if _may_exceed_64_bits(data):
         orjson.loads(data)  # the stricter judge of what is JSON
         return cast(JsonValue, json.loads(data))
@@ -95,7 +97,8 @@ def _may_exceed_64_bits(data: bytes) -> bool:
 
 
 def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:
-    """Returns a value as one compact document, with names in their order, or sorted."""
+    """Returns a value as one compact document in UTF-8, with names in their order, or sorted. Integers of any size are
+    written as they are."""
     try:
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else 0)
     except TypeError:  # an integer beyond 64 bits, or more than 254 levels

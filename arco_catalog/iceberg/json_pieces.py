@@ -79,7 +79,8 @@ class _Writer:
             yield from self._run(run, container.is_object)
 
     def _adapt(self, container: _Container) -> None:
-        """Sets how many members of a container are written next, by the number of bytes of the last run."""
+        """Sets how many members of a container are written next: one if the last run had more bytes than a piece; twice
+        as many as before, up to the maximum, if it had half a piece or less."""
         if container.start is None:
             return
         size = self._size - container.start
@@ -140,9 +141,10 @@ def _is_heavy(run: list[object], budget: int) -> bool:
 
 
 def let_go(document: object) -> None:
-    """Empties an array or object that is no longer needed, and all arrays and objects inside it, which must not be in
-    use elsewhere, part by part. Python frees all that one step drops within that step, with its global lock held; so
-    each step drops little."""
+    """Empties an array or object that is no longer needed, and the arrays and objects inside it, which must not be in
+    use elsewhere. One with `SHARES` members or more is emptied share by share, others at once, after which their
+    members are. Python frees all that one step drops within that step, with its global lock held; so each step drops
+    little."""
     left = [document]
     while left:
         container = left.pop()

@@ -187,7 +187,7 @@ class _Reader:
             container.value |= cast("dict[str, object]", members)
 
     def _parse_part(self, text: bytes) -> object:
-        """Reads a slice. Raises `ValueError` for one that is too long."""
+        """Parses a slice of the document. Raises `ValueError` for one that is too long, and what the parser raises."""
         if len(text) > MAX_PART_BYTES:
             raise ValueError(
                 f"the JSON document has {len(text):,} bytes without a bracket or a comma between values, "
@@ -210,7 +210,8 @@ class _Reader:
         return quoted[:start].strip(_BLANK), name
 
     def _split_string(self, start: int, end: int) -> None:
-        """Parses a long string between two positions in pieces, unless it is a name or the whole document."""
+        """Reads a long string between two positions in pieces, and adds it to the innermost open container; does
+        nothing if the string is a name or the whole document."""
         if not self._open or _COLON.match(self._data, end):
             return
         parts: list[str] = []

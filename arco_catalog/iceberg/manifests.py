@@ -33,7 +33,8 @@ _OLDER_NAMES = {
 
 
 class FieldSummary(NamedTuple):
-    """The values of one partition field in all files of a manifest, as an entry of a manifest list has them."""
+    """The values of one partition field in all files of a manifest, as an entry of a manifest list has them: whether
+    there are nulls or NaN, and the bounds of the others."""
 
     contains_null: bool
     contains_nan: bool | None = None
@@ -260,7 +261,7 @@ def _schema_id(metadata: Mapping[str, bytes]) -> int | None:
 
 
 def _text(values: AvroRecord, name: str) -> str:
-    """Returns a field that must be a text with a character at least. Raises `NotRebasable`."""
+    """Returns a field that must be a text of at least one character. Raises `NotRebasable` for any other value."""
     found = values.get(name)
     if not isinstance(found, str) or not found:
         raise NotRebasable(f"an entry of a manifest list has no {name}")
@@ -279,7 +280,7 @@ def _number(values: AvroRecord, name: str, highest: int = MAX_LONG, default: int
 
 
 def _bytes(values: AvroRecord, name: str) -> bytes | None:
-    """Returns a field that may be bytes, or None. Raises `NotRebasable`."""
+    """Returns a field that may be bytes; None if it is missing. Raises `NotRebasable` for any other value."""
     found = values.get(name)
     if found is not None and not isinstance(found, bytes):
         raise NotRebasable(f"an entry of a manifest list has no valid {name}")
@@ -287,7 +288,8 @@ def _bytes(values: AvroRecord, name: str) -> bytes | None:
 
 
 def _partitions(value: AvroValue) -> Sequence[FieldSummary] | None:
-    """Returns the summaries of partition fields; None without any. Raises `NotRebasable`."""
+    """Returns the summaries of partition fields; None if there are none. Raises `NotRebasable` for malformed ones, and
+    for more than `MAX_SUMMARIES`."""
     if value is None or value == []:
         return None
     if not isinstance(value, list):

@@ -95,7 +95,7 @@ def empty(format_version: int) -> TableMetadata:
 
 def complete(metadata: JsonObject) -> TableMetadata:
     """Returns the document with the fields that the specification allows a writer to leave out, filled in as the
-    reference implementation does when it reads.
+    reference implementation does when it reads. A known field with null counts as left out.
 
     The result is a new object that shares its values, unknown fields included, with `metadata`.
     """
@@ -113,7 +113,8 @@ def complete(metadata: JsonObject) -> TableMetadata:
 
 
 def _complete_v1(metadata: TableMetadata, given: JsonObject) -> None:
-    """Adds to metadata of version 1 the lists that it may lack, made of the single schema and spec."""
+    """Adds to metadata of version 1 what it may lack: the lists of schemas and specs, made of the single ones, ids of
+    partition fields, the highest of these, and the unsorted order. Sets the last sequence number to 0."""
     metadata["last-sequence-number"] = 0
     if "schemas" not in given:
         schema = metadata["schema"]
@@ -133,7 +134,8 @@ def _complete_v1(metadata: TableMetadata, given: JsonObject) -> None:
 
 
 def written(metadata: TableMetadata) -> JsonObject:
-    """Returns the document in the form in which it is stored and sent, with the fields of its format version."""
+    """Returns the document in the form in which it is stored and sent: a new object with the fields of its format
+    version, and without a uuid or current snapshot that it does not have, where the version allows that."""
     document = cast(JsonObject, dict(metadata))
     version = metadata["format-version"]
     if version == 1:

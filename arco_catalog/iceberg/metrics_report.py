@@ -28,19 +28,21 @@ _TIMER = record(dict[str, Any], {"time-unit": STRING, "count": LONG, "total-dura
 
 
 def _result(value: JsonValue) -> JsonObject:
-    """Returns the value if it is a metric: a timer or a counter. Any other value is an error."""
+    """Returns the value if it is a metric: a timer if it has a `time-unit`, else a counter. Fails for any other
+    value."""
     return (_TIMER if "time-unit" in OBJECT(value) else _COUNTER)(value)
 
 
 def _primitive(value: JsonValue) -> JsonValue:
-    """Returns the value if it is a boolean, a number or a text. Any other value is an error."""
+    """Returns the value if it is a boolean, a number or a text. Fails for any other value."""
     if value is None or isinstance(value, list | dict):
         raise unexpected("a literal", value)
     return value
 
 
 def _literals(value: JsonValue) -> JsonValue:
-    """Returns the value if it is a list of literals, as it is or under `values`. Any other value is an error."""
+    """Returns the value if it is a list of literals, references and functions, as it is or under `values`. Fails for
+    any other value."""
     if isinstance(value, dict):
         return record(dict[str, Any], {"values": list_of(_value)})(value)
     return list_of(_value)(value)
@@ -61,8 +63,8 @@ def _predicate(value: JsonValue) -> JsonValue:
 
 
 def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue:
-    """Returns the value if it passes the check of the `type` that it names. Any other value, and an unknown type, is an
-    error."""
+    """Returns the value if it passes the check of the `type` that it names. Fails for any other value, and for a type
+    that is not in `shapes`."""
     kind = record(dict[str, Any], {"type": STRING})(value)["type"]
     if kind not in shapes:
         raise ShapeError(f"unknown expression {quoted(kind)}").inside("type")
@@ -71,7 +73,7 @@ def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue
 
 
 def _columns(value: JsonValue) -> JsonValue:
-    """Returns the value if it is a reference to a column by id or name. Any other value is an error."""
+    """Returns the value if it is a reference to a column by id or name. Fails for any other value."""
     fields = record(dict[str, Any], {}, {"id": INT, "name": STRING})(value)
     if "id" not in fields and "name" not in fields:
         raise ShapeError("a reference to a column lacks the field 'id' or 'name'")

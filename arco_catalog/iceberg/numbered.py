@@ -78,7 +78,8 @@ class NumberedObjects(Generic[T]):
 
     @cached_property
     def _by_size(self) -> dict[int, list[tuple[int, T]]]:
-        """The objects by their size, with their numbers: only the ones of one size can be equal."""
+        """The objects with which the lookup was made, with their numbers, by their size: only the ones of one size can
+        be equal."""
         sizes: dict[int, list[tuple[int, T]]] = {}
         for number, each in self._first.items():
             sizes.setdefault(self._size(each), []).append((number, each))

@@ -15,7 +15,7 @@ free them."""
 
 def outline(document: JsonObject) -> JsonObject:
     """Returns the metadata without arrays and objects, except for the metadata log, the properties and the refs: all
-    others may be long."""
+    others may be long. The result is a new object that shares the values."""
     return {name: value for name, value in document.items() if name in _OUTLINED or not isinstance(value, list | dict)}
 
 

@@ -44,7 +44,7 @@ def spec_meaning(spec: PartitionSpec) -> Hashable:
 
 
 def _meaning(field: PartitionField) -> tuple[int, str, str]:
-    """Returns the fields that make two partition fields the same: source, transform and name."""
+    """Returns the parts by which two partition fields are compared: source id, canonical transform and name."""
     return field["source-id"], canonical(field["transform"]), field["name"]
 
 
@@ -139,7 +139,8 @@ def check_names(spec: PartitionSpec, columns: Columns) -> None:
 
 
 def _check_source(field: PartitionField, columns: Columns) -> None:
-    """Rejects the request unless the field's source is a column that its transform accepts."""
+    """Fails unless the field's source is a column of a primitive type that the transform accepts, and only structs are
+    around it."""
     source = columns.get(field["source-id"])
     if source is None:
         raise BadRequest(f"Cannot find source column for partition field: {field['name']} ({field['source-id']})")

@@ -25,7 +25,8 @@ class PartitionKeys:
         self._lost: dict[int, frozenset[int]] = {}
 
     def is_partitioned(self, spec_id: int) -> bool:
-        """Whether files of a spec belong to a part of the table."""
+        """Whether a partition spec has a field other than void ones, so that its files are of parts of the table. False
+        for an unknown spec."""
         found = self._partitioned.get(spec_id)
         if found is None:
             fields = self._fields(spec_id)
@@ -33,7 +34,8 @@ class PartitionKeys:
         return found
 
     def lost(self, spec_id: int) -> frozenset[int]:
-        """Returns the places of the fields of a spec whose values may be lost."""
+        """Returns the places of the fields of a spec that may have lost values, as their source columns were dropped;
+        none for an unknown spec."""
         found = self._lost.get(spec_id)
         if found is None:
             fields = enumerate(self._fields(spec_id))
@@ -46,11 +48,12 @@ class PartitionKeys:
         return self._specs[spec_id]["fields"] if spec_id in self._specs else ()
 
     def of(self, file: ContentFile) -> Hashable:
-        """Returns the key of a file. A float is in it as text: NaN is one value, and -0.0 another than 0.0."""
+        """Returns the key of a file: the spec, and the partition values, with None in place of ones that may be lost. A
+        float is in it as text: NaN is one value, and -0.0 another than 0.0."""
         return file.spec_id, tuple(map(_comparable, self._kept(file)))
 
     def text_of(self, file: ContentFile) -> str:
-        """Returns the key of a file as text."""
+        """Returns the key of a file as text, with None in place of values that may be lost."""
         return f"partition {file.spec_id} {tuple(self._kept(file))!r}"
 
     def _kept(self, file: ContentFile) -> Iterable[PartitionValue]:
@@ -72,7 +75,7 @@ def are_equal(one: Partition, other: Partition) -> bool | None:
 
 
 def dropped_columns(schemas: Mapping[int, Schema]) -> frozenset[int]:
-    """Returns the ids of the columns that a schema of a table has, and a later one does not have."""
+    """Returns the ids of the columns that a schema of a table has, and one with a higher id does not have."""
     seen: set[int] = set()
     dropped: set[int] = set()
     for _, schema in sorted(schemas.items()):

@@ -108,7 +108,7 @@ def _dated(pattern: str, years: range = range(-99_999, 100_000)) -> Callable[[st
 
 
 def _is_day(found: re.Match[str]) -> bool:
-    """Whether a matched date exists in the calendar."""
+    """Whether the date in a match of a pattern, with groups for year, month and day, exists in the calendar."""
     try:
         # The calendar repeats every 400 years, and Python's ends with the year 9999.
         date(2000 + int(found["year"]) % 400, int(found["month"]), int(found["day"]))
@@ -127,7 +127,7 @@ def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
 
 
 def _decimal(type_name: str, value: JsonValue) -> bool:
-    """Whether a default is a decimal of the type's scale, as text."""
+    """Whether a default is a decimal of the type's scale, as text. The type's precision does not count."""
     found = re.fullmatch(_PARAMETERISED["decimal"], type_name)
     digits = (
         re.fullmatch(r"[+-]?([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3}))?", value)

@@ -42,7 +42,7 @@ class Refs:
         return True
 
     def remove(self, name: str) -> bool:
-        """Removes a ref. Returns whether it existed."""
+        """Removes a branch or tag with all fields. Returns whether it existed."""
         if name not in self._by_name:
             return False
         self._forget_snapshot_of(name)
@@ -76,7 +76,7 @@ class Refs:
 
 
 def _split(ref: SnapshotRef) -> tuple[SnapshotRef, JsonObject]:
-    """Returns a ref's known fields and the unknown ones."""
+    """Returns the fields of a branch or tag that this catalog knows, and the unknown ones."""
     fields = cast(JsonObject, ref)
     known = {name: value for name, value in fields.items() if name in REF_FIELDS}
     unknown = {name: value for name, value in fields.items() if name not in REF_FIELDS}

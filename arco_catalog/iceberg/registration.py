@@ -157,7 +157,7 @@ def _check_v1(document: JsonObject) -> None:
 
 
 def _check_ids(table: TableMetadata) -> None:
-    """Rejects two schemas, specs, orders or snapshots with one id."""
+    """Fails if two schemas, specs, orders or snapshots of the metadata have one id."""
     unique_ids("schema-id", (schema.get("schema-id", 0) for schema in table["schemas"]))
     unique_ids("spec-id", (spec.get("spec-id", 0) for spec in table["partition-specs"]))
     unique_ids("order-id", (order.get("order-id", 0) for order in table["sort-orders"]))
@@ -165,7 +165,8 @@ def _check_ids(table: TableMetadata) -> None:
 
 
 def _check_structure(table: TableMetadata, checkpoint: Checkpoint) -> None:
-    """Rejects the request if specs or the default order don't fit the columns."""
+    """Fails if the default spec or the default order does not exist or does not fit the current schema, if there is no
+    current schema, or if any spec has a field without an id or with the name of a column that is not its source."""
     columns = columns_by_id(current_schema(table))
     check_spec(default_spec(table), columns)
     check_order(default_order(table), columns)
@@ -177,7 +178,8 @@ def _check_structure(table: TableMetadata, checkpoint: Checkpoint) -> None:
 
 
 def _check_snapshots(table: TableMetadata) -> None:
-    """Rejects snapshots, refs and a current snapshot that contradict each other."""
+    """Fails if a snapshot has a higher sequence number than the table, if a branch or tag names a snapshot that is
+    missing, or if the current snapshot is not that of main."""
     known = {snapshot["snapshot-id"] for snapshot in table["snapshots"]}
     last = table["last-sequence-number"]
     for snapshot in table["snapshots"]:
@@ -198,7 +200,8 @@ def _check_snapshots(table: TableMetadata) -> None:
 
 
 def _check_logs(table: TableMetadata) -> None:
-    """Rejects logs with times that are not in order."""
+    """Fails if a time in the snapshot log or in the metadata log is more than a minute later than the next one, or than
+    the table's last update."""
     check_log_times(table["snapshot-log"], table["last-updated-ms"])
     times = [entry["timestamp-ms"] for entry in table["metadata-log"]]
     if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise([*times, table["last-updated-ms"]])):

@@ -91,7 +91,8 @@ def requirement_failed(reason: str) -> CommitFailed:
 
 
 def _assert_id(name: str, field: IdField, what: str) -> Callable[[Fields], AssertId]:
-    """Returns the reader of a requirement that one id of the table is as given."""
+    """Returns the reader of a requirement that one id of the table has a value: the value is in the field `name` of the
+    request, and the id in `field` of the table's metadata. `what` names the id in messages."""
     return lambda fields: AssertId(field, what, fields.required(name, INT))
 
 

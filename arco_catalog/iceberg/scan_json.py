@@ -14,8 +14,9 @@ _CONTENT = {
 
 
 def file_json(file: ContentFile, partition_types: Sequence[str], stats_columns: Container[int] = ()) -> JsonObject:
-    """Returns a data file or delete file, with the statistics of some of its columns. `partition_types` are the types
-    of its partition fields. Bounds are in hexadecimal, the form that Iceberg's Java client reads."""
+    """Returns a data file or delete file as JSON, with the statistics of the columns `stats_columns`. `partition_types`
+    are the types of its partition fields. Fields that the file does not have are left out. Bounds are in hexadecimal,
+    the form that Iceberg's Java client reads."""
     partition = [
         None if value is None else value_json(name, value)
         for name, value in zip(partition_types, file.partition, strict=True)
@@ -46,7 +47,8 @@ def file_json(file: ContentFile, partition_types: Sequence[str], stats_columns: 
 
 
 def _statistics(file: ContentFile, columns: Container[int]) -> JsonObject:
-    """Returns the counts and bounds of a file for these columns, as JSON."""
+    """Returns the counts and bounds of a file for these columns, as JSON. Statistics that the file does not have are
+    left out."""
     found = file.statistics
     counts: Mapping[str, Mapping[int, int] | None] = {
         "column-sizes": file.column_sizes,

@@ -67,7 +67,8 @@ class Scan:
 
 def parse_plan_request(body: JsonObject) -> PlanRequest:
     """Reads the body of a request to plan a scan. Raises `BadRequest` for a malformed one, also for a filter that is
-    null, for a point in time together with an increment, and for an increment without its start or its end."""
+    null, for a point in time together with an increment, for an increment without its start or its end, for a negative
+    number of rows, and for more than `MAX_FIELDS` names of columns."""
     request = check(_REQUEST, body, "request")
     if "filter" in body and body["filter"] is None:
         raise BadRequest("Invalid request.filter: expected an expression, found null")
@@ -86,9 +87,10 @@ def parse_plan_request(body: JsonObject) -> PlanRequest:
 
 
 def scan_of(request: PlanRequest, metadata: TableMetadata) -> Scan:
-    """Returns the scan that a request means for a table in its present state. Raises `IllegalArgument` for a snapshot
-    that the table does not have, and for an increment whose end does not descend from its start, and `BadRequest` for
-    a column of `stats-fields` that the schema does not have. The filter is not checked."""
+    """Returns the scan that a request means for a table in its present state: of the current snapshot and schema,
+    unless the request names a snapshot, or requires the schema of the snapshot. Raises `IllegalArgument` for a snapshot
+    that the table does not have, and for an increment whose end does not descend from its start, and `BadRequest` for a
+    column of `stats-fields` that the schema does not have. The filter is not checked."""
     snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in metadata["snapshots"]}
     snapshot_id = request.get("snapshot-id", request.get("end-snapshot-id", metadata["current-snapshot-id"]))
     if snapshot_id is not None and snapshot_id not in snapshots:
@@ -131,7 +133,7 @@ def appends_after(after: int, snapshots: Mapping[int, Snapshot], last: int) -> S
 
 def _column_ids(names: Sequence[str], metadata: TableMetadata, schema_id: int, case_sensitive: bool) -> tuple[int, ...]:
     """Returns the ids of the columns with these names in the schema, compared as `_spelt` has them, sorted. Fails for
-    an unknown name."""
+    an unknown name; of a schema that does not exist all are."""
     if not names:
         return ()
     schema = next((each for each in metadata["schemas"] if each.get("schema-id", 0) == schema_id), None)

@@ -74,7 +74,7 @@ FIRST_METADATA_COLUMN_ID = 2_147_483_447
 
 def _type(value: JsonValue, depth: int = 0) -> Type:
     """Reads a type, and the ones inside it. `depth` counts the types around it, of which there may be `MAX_NESTING`.
-    Rejects any other value."""
+    Fails for any other value."""
     if isinstance(value, str):
         if not primitives.base_name(value):
             raise ShapeError(f"unknown type {quoted(value)}")
@@ -263,7 +263,8 @@ def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
 
 
 def _check_identifier(column_id: int, column: Column | None) -> None:
-    """Rejects a column that can't be an identifier field."""
+    """Fails for a column that can't be an identifier field: it is missing, not primitive, optional, a float or double,
+    or inside of a list, a map or an optional struct."""
     if column is None:
         raise BadRequest(f"Cannot add fieldId {column_id} as an identifier field: field does not exist")
     message = f"Cannot add field {column.name} as an identifier field: "
@@ -281,7 +282,7 @@ def _check_identifier(column_id: int, column: Column | None) -> None:
 
 
 def _check_defaults(column: Column) -> None:
-    """Rejects defaults that are no values of the column's type."""
+    """Fails for an initial or write default that is no value of the column's type."""
     for default in (column.initial_default, column.write_default):
         fits = isinstance(column.type, str) and primitives.is_default(column.type, default)
         if default is not None and not fits:
@@ -291,7 +292,8 @@ def _check_defaults(column: Column) -> None:
 
 
 def _version_problems(columns: Iterable[Column], format_version: int) -> Iterator[str]:
-    """Yields the properties of columns that a table of this format version can't have."""
+    """Yields a sentence for each type, and each initial default, of these columns that a table of this format version
+    can't have."""
     for column in columns:
         if isinstance(column.type, str) and format_version < (since := primitives.minimum_version(column.type)):
             yield f"Invalid type for {column.name}: {column.type} is not supported until v{since}"
@@ -303,7 +305,7 @@ def _version_problems(columns: Iterable[Column], format_version: int) -> Iterato
 
 
 def numbered_schemas(schemas: Iterable[Schema]) -> NumberedObjects[Schema]:
-    """Returns schemas by id; one without an id has the id 0."""
+    """Returns the lookup of schemas by id and by meaning; a schema without an id has the id 0."""
     return NumberedObjects(
         schemas, lambda schema: schema.get("schema-id", 0), lambda schema: len(schema["fields"]), schema_meaning
     )
@@ -343,7 +345,7 @@ def with_fresh_ids(schema: Schema) -> tuple[Schema, dict[int, int]]:
 
 
 class _Counter:
-    """Numbers columns from 1, and keeps the new ids by the old ones."""
+    """Numbers the columns of a new table from 1, and keeps the new ids by the old ones."""
 
     def __init__(self) -> None:
         self.renamed: dict[int, int] = {}
@@ -356,7 +358,8 @@ class _Counter:
 
 
 def _fresh_fields(fields: list[StructField], counter: _Counter) -> list[StructField]:
-    """Returns fields with new ids."""
+    """Returns fields with new ids at all levels, first the ids of these fields, and records the new ids in
+    `counter`."""
     ids = [counter.fresh(field["id"]) for field in fields]
     return [
         {**field, "id": new, "type": _fresh_type(field["type"], counter)}
@@ -365,7 +368,7 @@ def _fresh_fields(fields: list[StructField], counter: _Counter) -> list[StructFi
 
 
 def _fresh_type(of: Type, counter: _Counter) -> Type:
-    """Returns a type with new ids inside it."""
+    """Returns a type with new ids inside it, and records these in `counter`. A primitive type is returned as it is."""
     if isinstance(of, str):
         return of
     if of["type"] == "struct":

@@ -66,7 +66,7 @@ def _is_whole(known: Snapshots, line: Sequence[int]) -> bool:
 
 
 def _listed(snapshots: Sequence[Snapshot]) -> list[JsonValue]:
-    """Returns the latest snapshots as JSON, up to `MAX_LISTED`."""
+    """Returns the latest of these snapshots as JSON, at most `MAX_LISTED`, oldest first."""
     latest = sorted(snapshots, key=lambda snapshot: (snapshot["timestamp-ms"], snapshot["snapshot-id"]))[-MAX_LISTED:]
     return [
         {

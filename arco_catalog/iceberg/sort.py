@@ -44,13 +44,14 @@ def order_meaning(order: SortOrder) -> Hashable:
 
 
 def _meaning(field: SortField) -> tuple[int, str, str, str]:
-    """Returns the fields that make two sort fields the same: source, transform, direction and order of nulls."""
+    """Returns the parts by which two sort fields are compared: source id, canonical transform, direction and order of
+    nulls."""
     return field["source-id"], canonical(field["transform"]), field["direction"], field["null-order"]
 
 
 def check_order(order: SortOrder, columns: Columns) -> None:
     """Checks every sort field. Raises `BadRequest` if its source column does not exist, is not primitive, or does not
-    fit the transform."""
+    fit the transform, or if the transform has no valid parameter."""
     for field in order["fields"]:
         check_transform(field["transform"])
         source = columns.get(field["source-id"])

@@ -58,9 +58,9 @@ def upgrade_format_version(draft: TableDraft, version: int) -> None:
 
 
 def add_schema(draft: TableDraft, schema: Schema) -> None:
-    """Stores a schema under the id of an equal one, else under the next id. It becomes the one that `LAST_ADDED` stands
-    for, not the current one. Raises `BadRequest` for a schema that is not valid, and for column ids that are reserved
-    for metadata columns."""
+    """Stores a schema under the id of an equal one, else under the next id, and raises the table's last column id. It
+    becomes the one that `LAST_ADDED` stands for, not the current one. Raises `BadRequest` for a schema that is not
+    valid, and for column ids that are reserved for metadata columns."""
     columns = columns_by_id(schema, draft.names)
     check_schema(schema, columns, draft.metadata["format-version"])
     if highest_id(columns) >= FIRST_METADATA_COLUMN_ID:
@@ -93,9 +93,9 @@ def remove_schemas(draft: TableDraft, schema_ids: list[int]) -> None:
 
 
 def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
-    """Stores a partition spec under the id of an equal one, else under the next id, with ids for fields that have none.
-    It becomes the one that `LAST_ADDED` stands for, not the default. Raises `BadRequest` for a spec that is not
-    valid."""
+    """Stores a partition spec under the id of an equal one, else under the next id, with ids for fields that have none,
+    and raises the table's last partition id. It becomes the one that `LAST_ADDED` stands for, not the default. Raises
+    `BadRequest` for a new spec that is not valid."""
     spec_id = draft.specs.id_of(spec)
     if spec_id is not None:
         draft.last_added_spec = spec_id
@@ -135,7 +135,7 @@ def remove_specs(draft: TableDraft, spec_ids: list[int]) -> None:
 
 def add_sort_order(draft: TableDraft, order: SortOrder) -> None:
     """Stores an order under the id of an equal one, else under the next id. An order without fields always has the id
-    0. It becomes the one that `LAST_ADDED` stands for, not the default. Raises `BadRequest` for an order that is not
+    0. It becomes the one that `LAST_ADDED` stands for, not the default. Raises `BadRequest` for a new order that is not
     valid."""
     order_id = draft.orders.id_of(order)
     if order_id is None:
@@ -173,10 +173,10 @@ def remove_properties(draft: TableDraft, names: list[str]) -> None:
 
 
 def add_encryption_key(draft: TableDraft, key: EncryptedKey) -> None:
-    """Adds a key. A key whose id exists already stays as it is."""
+    """Adds an encryption key to the table. A key with an id that exists already remains as it is."""
     draft.encryption_keys.setdefault(key["key-id"], key)
 
 
 def remove_encryption_key(draft: TableDraft, key_id: str) -> None:
-    """Removes a key, if it exists."""
+    """Removes an encryption key of the table, if it exists."""
     draft.encryption_keys.pop(key_id, None)

@@ -136,7 +136,8 @@ def _current_schema(metadata: JsonObject) -> JsonObject:
 
 
 def _columns(schema: JsonObject) -> list[JsonValue]:
-    """Returns the top-level columns of a schema."""
+    """Returns the top-level columns of a schema for people: id, name, type on one line, whether it is required, and
+    comment."""
     return [
         {
             "id": field.get("id"),
@@ -159,14 +160,15 @@ def column_names(struct: JsonObject, prefix: str = "") -> Iterable[tuple[JsonVal
 
 
 def _partition_fields(metadata: JsonObject) -> list[JsonObject]:
-    """Returns the fields of the default partition spec."""
+    """Returns the fields of the default partition spec; of early v1 tables, which have no list of specs, the fields of
+    their one spec. Empty if there is none."""
     specs = _objects(metadata.get("partition-specs"))
     spec = _find(specs, "spec-id", metadata.get("default-spec-id"))
     return _objects(spec.get("fields") if spec else metadata.get("partition-spec"))
 
 
 def _sort_fields(metadata: JsonObject) -> list[JsonObject]:
-    """Returns the fields of the default sort order."""
+    """Returns the fields of the table's default sort order; empty if the document does not have that."""
     order = _find(_objects(metadata.get("sort-orders")), "order-id", metadata.get("default-sort-order-id"))
     return _objects(order.get("fields"))
 
@@ -205,5 +207,5 @@ def _object(value: JsonValue) -> JsonObject:
 
 
 def _number(document: JsonObject, name: str) -> int:
-    """Returns a number in a document; 0 without it."""
+    """Returns the number in a field of a document; 0 if it is missing, null or 0."""
     return cast(int, document.get(name) or 0)

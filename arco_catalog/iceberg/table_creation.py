@@ -34,9 +34,10 @@ class CreateTable:
 
 
 def parse_create_table(body: JsonValue) -> CreateTable:
-    """Reads a `CreateTableRequest`. Raises `BadRequest` for a request that does not match the specification, for too
-    many or reserved properties, for a value of `arco.commit.appends` that the catalog does not know, and for an empty
-    path in them. `new_table_metadata` checks the rest."""
+    """Reads a `CreateTableRequest`; what it leaves out is unpartitioned, unsorted and not staged. Raises `BadRequest`
+    for a request that does not match the specification, for too many or reserved properties, for a value of
+    `arco.commit.appends` that the catalog does not know, and for a property that sets an empty path.
+    `new_table_metadata` checks the rest."""
     request = Fields(check(OBJECT, body, "request"))
     props.refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}
@@ -88,7 +89,8 @@ def new_table_metadata(
 
 
 def _format_version(properties: props.Properties) -> int:
-    """Returns the format version in the properties. Rejects one that is not supported."""
+    """Returns the format version in the properties of a new table, or the default one. Fails for one that is not
+    supported."""
     version = props.integer(properties, props.FORMAT_VERSION, props.DEFAULT_FORMAT_VERSION)
     if not 1 <= version <= props.SUPPORTED_FORMAT_VERSION:
         raise BadRequest(f"Unsupported format version: v{version} (supported: v{props.SUPPORTED_FORMAT_VERSION})")
@@ -115,8 +117,8 @@ def _resourced_order(order: SortOrder, fresh_ids: dict[int, int]) -> SortOrder:
 
 
 def _kept_properties(request: CreateTable, now_ms: int) -> dict[str, str]:
-    """Returns the properties of a new table: the requested ones, without reserved ones, defaults, and for a staged
-    table the time of creation."""
+    """Returns the properties of a new table: the requested ones, without the names that the format reserves; zstd as
+    the Parquet codec unless another is requested; and for a staged table the time of creation."""
     kept = {name: value for name, value in request.properties.items() if name not in props.RESERVED_AT_CREATE}
     staged = {}
     if request.stage:

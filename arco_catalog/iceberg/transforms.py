@@ -54,7 +54,7 @@ def is_void(transform: str) -> bool:
 
 
 def can_transform(transform: str, type_name: str) -> bool:
-    """Whether the transform accepts values of this primitive type. True for unknown transforms."""
+    """Whether the transform accepts values of this primitive type. True for `void` and for unknown transforms."""
     name = canonical(transform).partition("[")[0]
     source = primitives.base_name(type_name)
     if name == "identity":

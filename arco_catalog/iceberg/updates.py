@@ -260,7 +260,8 @@ def LOCATION(value: JsonValue) -> str:  # noqa: N802 - a shape
 
 
 def _set_snapshot_ref(fields: Fields) -> SetSnapshotRef:
-    """Reads an update that sets a ref."""
+    """Reads `set-snapshot-ref`: the name, and as the branch or tag all other fields, unknown ones included. Fails for a
+    malformed one."""
     name = fields.required("ref-name", NAME)
     ref: JsonValue = {key: value for key, value in fields.values.items() if key not in ("action", "ref-name")}
     return SetSnapshotRef(name, check(SNAPSHOT_REF, ref, fields.at))
@@ -288,7 +289,8 @@ def remove_properties(fields: Fields, refuse: Callable[[Iterable[str]], None] = 
 
 
 def _set_table_properties(fields: Fields) -> SetProperties:
-    """Reads an update that sets properties of a table."""
+    """Reads `set-properties` for a table. Fails as `set_properties` does, except for `arco.commit.appends`, of which it
+    checks the value."""
     update = set_properties(fields, refuse_reserved_of_table)
     check_settings(update.properties)
     return update

@@ -164,7 +164,8 @@ class ViewDraft:
         self.log_entry: VersionLogEntry | None = None
 
     def apply(self, update: ViewUpdate) -> None:
-        """Applies one update of a commit to the view's next metadata. Raises `BadRequest` if it is not allowed."""
+        """Applies one update of a commit to the view's next metadata; a uuid or format version can only be confirmed.
+        Raises `BadRequest` if it is not allowed."""
         match update:
             case AssignUuid(uuid):
                 if not same_uuid(uuid, self.base["view-uuid"]):
@@ -188,7 +189,8 @@ class ViewDraft:
                 assert_never(update)
 
     def _upgrade(self, version: int) -> None:
-        """Rejects a format version that views can't have or that is lower than the present one."""
+        """Fails for a format version that views can't have or that is lower than the present one; otherwise does
+        nothing."""
         current = self.metadata["format-version"]
         if version < current:
             raise BadRequest(f"Cannot downgrade v{current} view to v{version}")
@@ -196,8 +198,8 @@ class ViewDraft:
             raise BadRequest(f"Unsupported format version: {version} (supported for views: {FORMAT_VERSION})")
 
     def add_schema(self, schema: Schema) -> None:
-        """Stores a schema under the id of an equal one, else under the next id. Column ids stay the client's. Raises
-        `BadRequest` for a schema that is not valid."""
+        """Stores a schema under the id of an equal one, else under the next id. It becomes the one that `LAST_ADDED`
+        stands for. The column ids are the client's. Raises `BadRequest` for a schema that is not valid."""
         check_schema(schema, columns_by_id(schema, self.names), 3)
         schema_id = self.schemas.id_of(schema)
         if schema_id is None:
@@ -208,8 +210,8 @@ class ViewDraft:
 
     def add_version(self, version: ViewVersion) -> None:
         """Stores a version under the id of an equal one, else under its own id if that is higher than all others, else
-        under the next id. Raises `BadRequest` for an unknown schema, and `IllegalArgument` for two queries of one
-        dialect."""
+        under the next id. It becomes the one that `LAST_ADDED` stands for, not the current one. Raises `BadRequest` for
+        an unknown schema, and `IllegalArgument` for two queries of one dialect."""
         version = {**version, "schema-id": resolved_id("schema", version["schema-id"], self.last_added_schema)}
         known = self.versions.id_of(version)
         if known is not None:
@@ -256,8 +258,8 @@ class ViewDraft:
         return cast(JsonObject, self.metadata)
 
     def _refuse_lost_dialects(self) -> None:
-        """Rejects the request if the new version lacks an SQL dialect of the previous one, unless a property allows
-        that."""
+        """Fails if the current version does not have an SQL dialect of the one that was current before the commit,
+        unless the property `replace.drop-dialect.allowed` is true."""
         if is_true(self.metadata["properties"], DROP_DIALECT_ALLOWED):
             return
         before, after = dialects(current_version(self.base)), dialects(current_version(self.metadata))
@@ -270,7 +272,7 @@ class ViewDraft:
     def _expire_versions(self) -> None:
         """Removes the oldest versions except the current one, until as many are left as the history may have, or as
         this commit added. The version log begins after the last entry of a removed version. Fails if the property for
-        the history's size is not a positive number."""
+        the history's size is not a positive integer."""
         size = integer(self.metadata["properties"], HISTORY_SIZE, DEFAULT_HISTORY_SIZE)
         if size <= 0:
             raise BadRequest(f"{HISTORY_SIZE} must be positive but was {size}")

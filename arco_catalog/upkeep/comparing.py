@@ -11,7 +11,9 @@ from arco_catalog.upkeep.source_tables import SourceTable, file_of, files_of
 
 
 class Standing(StrEnum):
-    """How a table at the source and the one of its name here compare."""
+    """How a table or view of another catalog (the source) compares with the one of the same name in this catalog since
+    the import: equal, with commits by this catalog, by the source or by both, made anew at the source, missing here,
+    another table here, or not compared because it can't be imported."""
 
     EQUAL = "equal"
     AHEAD_HERE = "committed here"
@@ -25,8 +27,9 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How one table compares, with the metadata file and the uuid of the one here, None without one, and the
-    reason."""
+    """How one table of another catalog compares with the one of the same name here, and the reason if they differ.
+    `here` is the current metadata file of the one here, and `uuid_here` the uuid; None if there is none of the same
+    kind, or if the table at the source can't be imported."""
 
     standing: Standing
     here: str | None = None
@@ -35,8 +38,10 @@ class Comparison:
 
 
 async def compare(session: Session, table: SourceTable) -> Comparison:
-    """Compares a table or view of the source with the one of its name here: it is equal if both have the same current
-    metadata file. It reads no metadata. Raises `StoreError`, and the errors of `files_of`."""
+    """Compares a table or view of the source with the one of the same name here: it is equal if both have the same
+    current metadata file. Else the file at the import and the uuids decide who has committed since. It reads no
+    metadata. One that can't be imported is returned as `UNREADABLE`, one of the other kind, or not imported, as
+    `OTHER`. Raises `StoreError`, and the errors of `files_of`."""
     try:
         location = file_of(table)
     except BadRequest as error:

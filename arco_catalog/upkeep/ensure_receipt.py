@@ -1,7 +1,7 @@
 """Writes the committed receipt of a metadata file that became current, if it is missing.
 
-The receipt is a pure function of the pending receipt; if that is gone too, of the metadata
-(docs/design/reconciliation.md#rule-2).
+The receipt is a pure function of the pending receipt; if the pending one is gone too, of the metadata file, without the
+author (docs/design/reconciliation.md#rule-2).
 """
 
 from arco_catalog.iceberg.errors import InternalError
@@ -33,12 +33,12 @@ async def ensure_receipt(
     dry: bool,
     past_floor: bool = False,
 ) -> MetadataFile | None:
-    """Writes the committed receipt of a metadata file of an entity, if it is missing; with `dry` writes nothing. Counts
-    the receipt in `stats` if it was missing, and reports one that differs from the pending receipt. Returns the
-    metadata file before it; None if it is the first one, or if receipts of its time may have been collected
-    (state/floors.py). In the latter case, with `past_floor`, the file before is read from the metadata instead, and no
-    receipt is written. Raises `StoreError`, and `Refusal`, `InternalError` or `MalformedJson` if the file before can't
-    be determined."""
+    """Writes the committed receipt of a metadata file of an entity, if it is missing, after it has marked the receipt's
+    day as late unless that is today; with `dry` writes nothing. Counts the receipt in `stats` if it was missing, and
+    reports one that is not equal to the pending receipt. Returns the metadata file before it; None if it is the first
+    one, or if receipts of its time may have been collected (state/floors.py). In the latter case, with `past_floor`,
+    the file before is read from the metadata instead, and no receipt is written. Raises `StoreError`, and `Refusal`,
+    `InternalError` or `MalformedJson` if the file before can't be determined."""
     entity = pointer.entity
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
@@ -65,7 +65,7 @@ async def ensure_receipt(
 
 
 async def _read(session: Session, path: str) -> bytes | None:
-    """Returns the body of a record; None without one."""
+    """Returns the bytes of the object at a path in the catalog's state; None if there is none."""
     found = await session.state.read(path)
     return None if found is None else found.body
 
@@ -122,9 +122,9 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
 
 
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:
-    """Returns the metadata file before `file`: the base in the pointer if `file` is current, else the last one in the
-    log of the metadata `document`. None if the name of `file` has the number 0, so it is the first. Raises
-    `InternalError` if the file before is unknown; views have no log."""
+    """Returns the metadata file before `file`: the base in the pointer if `file` is current and the pointer has a base,
+    else the last one in the log of the metadata `document`. None if the log is empty and the name of `file` has the
+    number 0, so it is the first. Raises `InternalError` if the file before is unknown; views have no log."""
     if file == pointer.metadata and pointer.base is not None:
         return pointer.base
     logged = list_logged_files(document)
@@ -132,6 +132,7 @@ def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> 
         return logged[-1]
     if not file.location.rpartition("/")[2].startswith("00000-"):
         raise InternalError(
-            f"The metadata file before {file.location} is unknown: neither the pointer nor its metadata log names it"
+            f"The metadata file before {file.location} is unknown: neither the pointer of {pointer.entity} nor the "
+            "metadata log in that file names it"
         )
     return None

@@ -91,15 +91,18 @@ class Importer:
     async def _guarded(
         self, table: SourceTable, step: Awaitable[ImportResult]
     ) -> tuple[ImportResult, CatalogError | StoreError | None]:
-        """Awaits the import or the plan of one table. Returns its result and None; or, for an error, a failed result
-        and the error."""
+        """Awaits the import or the plan of one table. Returns the result and None; or, for a `CatalogError` or
+        `StoreError`, a failed result and the error."""
         try:
             return await step, None
         except (CatalogError, StoreError) as failure:
             return ImportResult(table, Outcome.FAILED, str(failure)), failure
 
     async def _register(self, table: SourceTable) -> ImportResult:
-        """Registers a table or view under its name here, with its namespaces, unless it is registered already."""
+        """Registers a table or view of the source under the same name here, after the namespaces that are missing, and
+        returns the outcome. One that is here already stays, unless `_find_here` allows to replace it. Before it creates
+        a namespace, it plans the registration, so that a table that can't be registered leaves none. Raises the errors
+        of both."""
         location = file_of(table)
         known, again = await self._find_here(table)
         if known is not None:
@@ -118,8 +121,9 @@ class Importer:
         return ImportResult(table, Outcome.REGISTERED if again is None else Outcome.REGISTERED_AGAIN, again)
 
     async def import_namespace(self, namespace: Namespace) -> None:
-        """Creates a namespace with those around it, or only plans that without `apply`, as for a table in it. Raises
-        the errors of `create_namespace`."""
+        """Creates a namespace and the ones around it, where they are missing, with the properties of the source; or,
+        without `apply`, only plans that, as for a table in it. Adds them to `namespaces`. Raises the errors of
+        `create_namespace`."""
         if self._apply:
             await self._create_namespaces(namespace)
             return
@@ -134,7 +138,8 @@ class Importer:
         await rehearsal._plan(table, prepared)
 
     async def _create_namespaces(self, namespace: Namespace) -> None:
-        """Makes a namespace and the ones around it, where they are missing."""
+        """Creates a namespace and the ones around it, where they are missing, the outermost first. Remembers them, so
+        that this run does not look them up again; one call at a time."""
         async with self._creating_namespaces:
             for depth in range(1, len(namespace) + 1):
                 if namespace[:depth] not in self._known_namespaces:
@@ -142,7 +147,8 @@ class Importer:
                     self._known_namespaces.add(namespace[:depth])
 
     async def _create_namespace(self, namespace: Namespace) -> None:
-        """Makes a namespace with the properties of the source, if it is missing."""
+        """Creates a namespace with the properties of the source and adds it to `namespaces`; does nothing if it exists,
+        or if another process creates it first."""
         session = self._session()
         head = await session.state.head()
         if await namespace_entry(session.state, head.index, namespace) is None:
@@ -151,7 +157,8 @@ class Importer:
                 self.namespaces.append(namespace)
 
     async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
-        """Returns the properties of a namespace of the source that its copy has."""
+        """Returns the properties of a namespace of the source that its copy here gets: those that users may set,
+        without the location."""
         return copied_properties(await self._properties_of(namespace))
 
     # The same without `apply`: planned, not written.
@@ -183,8 +190,10 @@ class Importer:
         return register(*place, location, overwrite=overwrite)
 
     async def _plan(self, table: SourceTable, prepared: Prepared) -> ImportResult:
-        """Returns the effect of registering a table after the tables before it, and notes the registry as it would be
-        then. Raises the error of the preparation, or the one with which the registration would fail."""
+        """Returns the result that the registration of a table would have after the tables before it, and notes the
+        registry, the file and the namespaces to create as they would be then. A file that this run has noted under this
+        name before is registered already. Raises the error of the preparation, or the one with which the registration
+        would fail, and then notes nothing."""
         location, name = file_of(table), (table.namespace, table.name)
         if isinstance(prepared, ImportResult):
             return prepared
@@ -206,7 +215,8 @@ class Importer:
         return ImportResult(table, Outcome.WOULD_REGISTER if again is None else Outcome.WOULD_REGISTER_AGAIN, again)
 
     async def _plan_namespace(self, namespace: Namespace) -> None:
-        """Plans a namespace, if it is missing."""
+        """Plans the creation of a namespace, if it is missing: changes HEAD in the plan, and adds it to `namespaces`.
+        This must be done for the ones around it before."""
         session, head = self._session(), await self._planned_head()
         if await namespace_entry(session.state, head.index, namespace) is None:
             creation = namespace_creation(session, namespace, await self._properties(namespace))
@@ -214,16 +224,17 @@ class Importer:
             self.namespaces.append(namespace)
 
     async def _planned_head(self) -> RegistryState:
-        """Returns the registry's HEAD as it would be after everything planned so far."""
+        """Returns the registry's HEAD as it would be after everything noted until now. It is read from the store only
+        at the first call."""
         if self._planned is None:
             self._planned = await self._session().state.head()
         return self._planned
 
     async def _find_here(self, table: SourceTable) -> tuple[ImportResult | None, str | None]:
         """Returns the result for a table that is here already, with the same current file or by an import of it; else
-        None, and why the registration replaces the table that is here if it does, because this run refreshes tables.
-        Another kind of object with the name makes the registration fail later. Raises `AlreadyExists` if the table here
-        is another one, or in another state."""
+        None, and the reason if the registration replaces the table that is here, which needs a run that refreshes and
+        known uuids on both sides. Another kind of object with the name makes the registration fail later. Raises
+        `AlreadyExists` if the table here is another one, or has diverged, and the errors of `compare`."""
         found = await compare(self._session(), table)
         if found.standing is Standing.EQUAL:
             return ImportResult(table, Outcome.ALREADY), None

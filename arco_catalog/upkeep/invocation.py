@@ -50,5 +50,5 @@ class Invocation:
         return OperationRequest(method, path, "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
 
     def should_stop(self) -> bool:
-        """Whether the time that is left is less than the margin."""
+        """Whether the time that is left to the invocation is less than the margin, so that no new step should begin."""
         return self.context.get_remaining_time_in_millis() < self.margin_ms

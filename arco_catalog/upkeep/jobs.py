@@ -43,7 +43,8 @@ class RetryLater(CatalogError):
 
 
 class Unfinished(RetryLater):
-    """The time was over before the job was finished: a new message, or the next run of the schedule, continues it."""
+    """The time was over before a background job was finished. What is left is done by a new message, or by the next run
+    of the schedule."""
 
 
 Report = Callable[[str, WorkStats], None]
@@ -95,8 +96,9 @@ async def run_job(body: str, workplace: Workplace) -> None:
 
 
 async def _reconcile(message: Fields, workplace: Workplace) -> None:
-    """Reconciles the entity that the message names, or else all catalogs. Raises `RetryLater` if something is left, and
-    fails for an id that is no ULID."""
+    """Writes the missing receipts of the entity that the message names, or else of all entities in all catalogs. Raises
+    `RetryLater` if the time was over or a walk is incomplete, and `BadRequest` for an id that is no ULID or that no
+    catalog has."""
     entity = message.optional("entity", STRING)
     if entity is None:
         stats = await _reconcile_all(workplace)
@@ -112,7 +114,8 @@ async def _reconcile(message: Fields, workplace: Workplace) -> None:
 
 
 async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
-    """Reconciles all catalogs, and returns the sum of their numbers."""
+    """Writes the missing receipts in all deployed catalogs, and returns the sum of their counts. A catalog that can't
+    be opened or walked counts as a failure, and as stopped."""
 
     async def walk(session: Session) -> ReconcileStats:
         return await reconcile(session, should_stop=workplace.should_stop)
@@ -126,8 +129,9 @@ async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
 
 
 async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
-    """Walks an entity in the catalog that has it, or, if none has it, in the last one that can be opened, which refuses
-    it. Raises `BadRequest` if no catalog has the entity, or none can be opened."""
+    """Writes the missing receipts of an entity in the catalog that has it, or, if none has it, tries the last one that
+    can be opened, which does not permit it. Logs and passes over catalogs that can't be opened. Raises `BadRequest` if
+    no catalog has the entity, or none can be opened."""
     session: Session | None = None
     for catalog in workplace.inventory.catalogs:
         try:
@@ -144,7 +148,8 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
 
 async def _tasks(message: Fields, workplace: Workplace) -> None:
     """Executes the task that the message names, in the catalog that has it; without one, the tasks that are due in
-    every catalog. Raises `Unfinished` if the time ends before all are executed."""
+    every catalog. Passes the counts of each catalog to `workplace.report`. Raises `Unfinished` if the time ends before
+    all are executed."""
     task, total = message.optional("task", STRING), WorkStats()
     end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(
@@ -165,9 +170,10 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
 
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
-    """Deletes objects that nothing refers to, in every catalog, registry and delegation service. Raises `Unfinished` if
-    the time was over after some objects were deleted, and `RetryLater` if none were, since a continuation could not
-    delete any either."""
+    """Deletes objects that nothing refers to, in every catalog, registry and delegation service. Passes the counts of
+    each to `workplace.report_collection`, and logs if records could not be read. Raises `Unfinished` if the time was
+    over after some objects were deleted, and `RetryLater` if none were, since a continuation could not delete any
+    either."""
 
     async def collection(session: Session) -> CollectionStats:
         return await collect(session, delete=True, should_stop=TimeLimit(session, workplace.should_stop))

@@ -43,7 +43,7 @@ async def deletion_obstacle(session: Session, entry: RelationEntry, location: st
 
 
 def find_neighbour(index: Index, entry: RelationEntry, location: str) -> Steps[Neighbour | None]:
-    """Returns why files of a table must not be deleted at `location`; None if nothing prevents it.
+    """Returns the first reason why files of a table must not be deleted at `location`; None if nothing prevents it.
 
     The cause is an entity, live, dropped or being purged, with a location that equals, contains or lies inside one of
     the table's; an entity that borrows files from there; or an entity from which the table borrows. A neighbour without
@@ -69,8 +69,9 @@ def find_neighbour(index: Index, entry: RelationEntry, location: str) -> Steps[N
 
 
 def _holder_at(index: Index, place: Location, entity: str) -> Steps[Neighbour | None]:
-    """Returns an entity other than `entity` with a location that equals, contains or lies inside `place`; None if there
-    is none."""
+    """Returns the first entity found, other than `entity`, with a location that equals, contains or lies inside
+    `place`, and how it relates to it; None if there is none. Dropped entities with a location that others may use count
+    too."""
     around = [*place.around()]
     inside = [locations_at(place.normal), released_at(place.normal)]
     released = [released_key(folder, "") for folder in around]
@@ -83,7 +84,8 @@ def _holder_at(index: Index, place: Location, entity: str) -> Steps[Neighbour | 
 
 
 def _holds(index: Index, inside: list[str], around: list[str], released: list[str]) -> Iterator[JsonObject]:
-    """Yields the holds on locations below some prefixes, and on folders around them."""
+    """Yields the index entries under the prefixes `inside` and `released`, and then the holds of entities on the
+    folders in `around`."""
     for prefix in (*inside, *released):
         yield from (hold for _, hold in index.scan(prefix))
     for folder in around:
@@ -91,7 +93,8 @@ def _holds(index: Index, inside: list[str], around: list[str], released: list[st
 
 
 def _describe_hold(hold: JsonObject) -> str:
-    """Describes the relation of an entity to files at a location."""
+    """Returns the predicate of a sentence about the entity that has this hold on a location: that it lies there, was
+    dropped, or is being purged."""
     if purge_began(hold):
         return "is being purged"
     return "was dropped, and its files may lie" if hold.get("state") in ("dropped", "purging") else "lies"

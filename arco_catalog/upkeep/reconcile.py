@@ -104,8 +104,8 @@ def in_turn(checkpoints: Checkpoints, moved: Sequence[ListedPointer]) -> list[Li
 
 
 async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[ListedPointer], ReconcileStats]:
-    """Lists all pointers. Returns those to walk, in the order of their turns, and the counts of all. Damaged
-    checkpoints and decisions count as failures."""
+    """Lists all pointers. Returns the ones whose entities have a name and need a walk, in the order of their turns, and
+    the counts of all. Damaged checkpoints and transaction decisions that can't be read count as failures."""
     total, due = ReconcileStats(), list[ListedPointer]()
     unreadable = [*checkpoints.damaged]
     async with aclosing(named_entities(session, unreadable)) as named:
@@ -130,8 +130,9 @@ class Progress:
     incomplete: dict[str, bool] = field(default_factory=dict)
 
     def add(self, pointer: ListedPointer, done: WalkResult) -> None:
-        """Adds the counts of one turn of an entity, and records its checkpoint. An entity counts as walked once,
-        however many turns it has."""
+        """Adds the counts of one turn of an entity, records its checkpoint unless that is unknown, and notes that it
+        had the last turn. An entity counts as walked, and as incomplete, at most once however many turns it has; a
+        later turn that completes the walk takes it from the incomplete ones."""
         counts, first = done.stats, pointer.entity not in self.incomplete
         counts.walked = int(first)
         counts.incomplete -= int(not first and self.incomplete[pointer.entity])
@@ -151,10 +152,11 @@ async def reconcile(
     should_stop: ShouldStop = never,
 ) -> ReconcileStats:
     """Writes the missing receipts of every entity whose pointer has moved since the last complete walk, and saves
-    checkpoints of the walks. Ends when all are done, when `should_stop` returns true, when the session's deadline is
-    near, or after `MAX_UNANSWERED` batches in a row without an answer of the store: the next run continues. With `dry`
-    it writes nothing. Returns the counts. Raises `StoreError` if the store fails for names, listings or checkpoints,
-    and `InternalError` for a corrupt HEAD."""
+    checkpoints of the walks; before that, settles intents on names that transactions left. Ends when all are done, when
+    `should_stop` returns true, when the session's deadline is near, or after `MAX_UNANSWERED` batches in a row without
+    an answer of the store: the next run continues. With `dry` it writes nothing. Returns the counts, with `stopped` if
+    entities are left. Raises `StoreError` if the store fails for names, listings or checkpoints, and `InternalError`
+    for a corrupt HEAD."""
     limit = TimeLimit(session, should_stop)
     if not dry:
         await settle_lapsed(session, should_stop=limit)
@@ -199,10 +201,10 @@ class TimeLimit:
 
 
 async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
-    """Writes the missing receipts of one entity, saves the checkpoint of this walk, and returns the counts. Raises
-    `BadRequest` for an entity that HEAD does not have, live or dropped. That is most often one of a create that did not
-    commit: the file in the pointer has not become current, and gets no receipt
-    (docs/design/reconciliation.md#reconciler)."""
+    """Writes the missing receipts of one entity in one turn, saves the checkpoint unless the walk failed, and returns
+    the counts, with `stopped` if another turn is needed. Raises `BadRequest` for an entity that HEAD does not have,
+    live or dropped. That is most often one of a create that did not commit: the file in the pointer has not become
+    current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
     if not await is_named(session, entity):
         raise BadRequest(
             f"no table or view has the entity id {entity}, live or dropped, so no receipts are written: check the id. "
@@ -237,8 +239,8 @@ async def walk_batch(
     max_files: int,
 ) -> Sequence[WalkResult]:
     """Walks one turn of each of these entities, all concurrently, and returns the results in the same order. A turn
-    that does not end within the limit counts as incomplete, so that the checkpoints of the others can be written. With
-    `dry` nothing is written."""
+    that does not end within the limit is cancelled and counts as incomplete and as a failure, without a checkpoint, so
+    that the checkpoints of the others can be written. With `dry` nothing is written."""
 
     async def turn(entity: str) -> WalkResult:
         try:

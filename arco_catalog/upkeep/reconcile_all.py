@@ -18,10 +18,10 @@ async def reconcile_all(
     runtime: Runtime,
     walk: Callable[[Session], Awaitable[ReconcileStats]],
 ) -> AsyncGenerator[tuple[DeployedCatalog, ReconcileStats], None]:
-    """Runs `walk`, such as `reconcile`, for each catalog, and yields its counts. Each catalog has an equal share of the
-    time that is left until the deadline of `request`, so that none delays the others. A catalog that can't be opened,
-    or whose walk raises `InternalError`, as for a corrupt HEAD, counts as one that can't be read. Raises what else
-    `walk` raises."""
+    """Runs `walk`, such as `reconcile`, for one catalog after the other, and yields each with its counts. Each catalog
+    has an equal share of the time that is left until the deadline of `request`, so that none delays the others. A
+    catalog that can't be opened, or whose walk raises `InternalError`, as for a corrupt HEAD, is yielded with one
+    failure and `stopped`. Raises what else `walk` raises."""
     for place, catalog in enumerate(catalogs):
         now_ms = runtime.now_ms()
         share_ms = (request.deadline_ms - now_ms) // (len(catalogs) - place)

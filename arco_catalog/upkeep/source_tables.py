@@ -56,8 +56,9 @@ class ImportResult:
 
 
 def file_of(table: SourceTable) -> str:
-    """Returns the URI of the metadata file of a source table or view, in this catalog's spelling. Raises
-    `BadRequest` for one that can't be imported."""
+    """Returns the URI of the metadata file of a source table or view, in this catalog's spelling; a path of the local
+    file system becomes a `file:` URI. Raises `BadRequest` for one that has a `problem`, no metadata file or no
+    namespace, or whose location is malformed."""
     if table.problem is not None:
         raise BadRequest(table.problem)
     if table.metadata_location is None:
@@ -79,9 +80,9 @@ def copied_properties(properties: Mapping[str, object]) -> Mapping[str, str]:
 
 
 async def files_of(session: Session, entry: RelationEntry) -> tuple[str, str | None]:
-    """Returns the current metadata file of a table in this catalog, and the file from which it was registered; None
-    for the latter if the table was created here or is followed. Raises `InternalError` if the table has no pointer.
-    """
+    """Returns the current metadata file of a table in this catalog, and the file from which it was registered; None for
+    the latter if the table was created here or is followed. The file of a followed table is that of the last
+    notification. Raises `InternalError` if the table has no pointer."""
     followed = FollowedTable.of(entry.json)
     if followed is not None:
         return followed.metadata.location, None

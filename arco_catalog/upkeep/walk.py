@@ -67,8 +67,9 @@ async def walk(
     the entity's creation, or to the file that it was registered from, then for the spans that failed. `should_stop` is
     called before each file except the first. With `dry` it writes nothing, and the checkpoint must not be stored.
 
-    Raises nothing: errors are counted for the entity. A walk is incomplete after an undecided intent, or a record that
-    can't be read.
+    Raises nothing: errors are counted for the entity, and the checkpoint of the result is None after an error outside
+    of a file, or if the entity has no pointer any more. A walk is incomplete after an undecided intent, or a record
+    that can't be read.
     """
     stats = ReconcileStats(walked=1)
     try:
@@ -130,8 +131,10 @@ class _Turn:
         self.cut = False
 
     async def go(self, known: WalkCheckpoint | None) -> WalkCheckpoint:
-        """Walks the spans that earlier turns cut, then the new files, then the spans that failed. `known` is the
-        checkpoint of the last turn, None if there is none. Returns the checkpoint after this turn."""
+        """Walks the spans that previous turns cut, then the new files, then the spans that failed; new files wait if
+        this turn is cut before them. `known` is the checkpoint of the last turn, None if there is none. Returns the
+        checkpoint after this turn, with the spans that are left, and the version of the pointer only if there are none.
+        """
         before = () if known is None else known.left
         failed = [span for span in before if span.failed]
         left: list[Span] = []
@@ -147,8 +150,9 @@ class _Turn:
         return WalkCheckpoint(version if version is not None and not left else "", newest.location, tuple(left))
 
     async def _walk(self, span: Span) -> Sequence[Span]:
-        """Walks the files of a span from the newest one back, and writes their missing receipts. Returns the spans that
-        are left for a later turn: empty if the span is done."""
+        """Walks the files of a span from the newest one back, writes their missing receipts, and counts the files. A
+        file that fails is counted as an error and, if it can't be read and a log names the file before, passed over as
+        a failed span. Returns the spans that are left for a later turn: empty if the span is done."""
         file, failed = span.newest, list[Span]()
         while file.location not in (span.until, self._origin):
             if self._budget <= 0 or (self._stats.files and self._should_stop()):
@@ -175,8 +179,9 @@ class _Turn:
         return failed
 
     async def _logged_before(self, file: MetadataFile) -> MetadataFile | None:
-        """Returns the metadata file that was current before `file`, which can't be read: by the pointer if `file` is
-        current, else by the metadata log of a later file; None if neither names it."""
+        """Returns the metadata file that was current before `file`, which can't be read: the base in the pointer if
+        `file` is current, else by the metadata log of the last file that was read, or else of the current one; None if
+        none names it. Logs that can't be read are passed over."""
         if file == self._pointer.metadata:
             return self._pointer.base
         for later in dict.fromkeys((self._newer, self._pointer.metadata)):
@@ -191,8 +196,8 @@ class _Turn:
 
 
 def _count_error(session: Session, stats: ReconcileStats, entity: str, error: Exception) -> bool:
-    """Counts an error in the walk of an entity. Returns whether its cause is that the session's own deadline has
-    passed: such an error is not counted."""
+    """Adds an error in the walk of an entity to the failures in `stats`, and logs an unexpected one. Returns whether
+    its cause is that the session's own deadline has passed: for such an error it does nothing."""
     if session.late() and isinstance(error, StoreError):
         return True
     if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):

@@ -67,7 +67,8 @@ BoundFilter: TypeAlias = Constant | BoundPredicate | Conjunction | Disjunction
 
 
 class Binder:
-    """Binds filters to the columns of a schema."""
+    """Binds filters to the columns of a schema: replaces names by columns, and literals by values of the types of
+    columns. Unless `case_sensitive`, names of columns are compared in lower case."""
 
     def __init__(self, columns: Columns, *, case_sensitive: bool) -> None:
         self._columns = columns
@@ -79,7 +80,8 @@ class Binder:
         return self._bind(without_not(expression))
 
     def _bind(self, expression: Expression) -> BoundFilter:
-        """Binds an expression without NOT to the columns of the schema."""
+        """Binds an expression without NOT to the columns of the schema; constants inside it disappear, or decide the
+        result. Fails as `bind` does."""
         if isinstance(expression, Constant):
             return expression
         if isinstance(expression, Predicate):
@@ -120,8 +122,8 @@ class Binder:
         return column
 
     def _id_of(self, name: str) -> int | None:
-        """Returns the id of the column with a name; None without one. Rejects a name that several columns have,
-        compared in lower case."""
+        """Returns the id of the column with a name; None without one. Fails if the filter ignores case and more than
+        one column has this name in lower case."""
         if self._lower_case is None:
             return self._columns.ids.get(name)
         found = self._lower_case.get(name.lower(), ())
@@ -131,7 +133,7 @@ class Binder:
 
 
 def predicates_in(bound: BoundFilter) -> Iterator[BoundPredicate]:
-    """Yields every predicate of a filter."""
+    """Yields every predicate of a bound filter, in no order; constants are none."""
     left = [bound]
     while left:
         part = left.pop()
@@ -165,7 +167,7 @@ def folded(
 
 
 def _by_lower_case(ids: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
-    """Returns the ids of columns by their names in lower case."""
+    """Returns the names of columns in lower case, each with the ids of all columns that have it."""
     found: dict[str, list[int]] = {}
     for name, column_id in ids.items():
         found.setdefault(name.lower(), []).append(column_id)
@@ -190,8 +192,8 @@ def _joined(sides: tuple[BoundFilter, BoundFilter], *, is_all: bool) -> BoundFil
 
 
 def _unary(operation: Operation, column: Column, transform: str, of_term: str) -> Condition | Constant:
-    """Returns the condition of IS NULL, NOT NULL, IS NAN or NOT NAN; a constant if all values have one result. Rejects
-    the last two for a type without NaN."""
+    """Returns the condition of IS NULL, NOT NULL, IS NAN or NOT NAN; a constant if all values have one result. Fails
+    for the last two if the type has no NaN."""
     if operation in (Operation.IS_NAN, Operation.NOT_NAN):
         if not is_floating(of_term):
             raise BadRequest(f"{operation} cannot be used with the column {column.name[:200]!r}, which has no NaN")
@@ -204,7 +206,9 @@ def _unary(operation: Operation, column: Column, transform: str, of_term: str) -
 
 
 def _condition(predicate: Predicate, column: Column, of_term: str) -> Condition | Constant:
-    """Returns the condition of a comparison, with literals of the term's type. Raises `BadRequest`."""
+    """Returns the condition of a comparison, with literals of the term's type; a constant if all values have one
+    result. Raises `BadRequest` for a literal that the type has no conversion for, and for a prefix of a term that is no
+    string."""
     operation = predicate.operation
     if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH) and of_term != "string":
         raise BadRequest(f"The term of {operation} must be a string, not {of_term}: {column.name[:200]!r}")
@@ -218,7 +222,8 @@ def _condition(predicate: Predicate, column: Column, of_term: str) -> Condition 
 
 
 def _set_condition(operation: Operation, bounds: list[Bound]) -> Condition | Constant:
-    """Returns the condition of IN or NOT IN, without literals that no value can equal."""
+    """Returns the condition of IN or NOT IN, without literals that no value can equal: for one literal that is left `=`
+    or `!=`, for none a constant."""
     values = tuple(dict.fromkeys(bound for bound in bounds if not isinstance(bound, Beyond | Between)))
     is_in = operation is Operation.IN
     if not values:
@@ -229,7 +234,8 @@ def _set_condition(operation: Operation, bounds: list[Bound]) -> Condition | Con
 
 
 def _comparison(operation: Operation, bound: Bound) -> Condition | Constant:
-    """Returns the comparison with a value, or what it is for all values if the literal is beyond or between them."""
+    """Returns the comparison with a value; for a literal between two values that with the lower one, and a constant for
+    a literal outside of all values, or if no value can equal it."""
     if not isinstance(bound, Beyond | Between):
         return Condition(operation, (bound,))
     if operation in (Operation.EQ, Operation.NOT_EQ):
@@ -250,7 +256,8 @@ def _original(predicate: Predicate, column: Column, of_term: str) -> Predicate:
 
 
 def _untyped(literal: Literal, of_term: str) -> Literal:
-    """Returns a literal as JSON of the term's type."""
+    """Returns a literal as JSON of the term's type; with the value as it is and no type if the literal is outside or
+    between the values of the type."""
     bound = convert(literal, of_term)
     if isinstance(bound, Beyond | Between):
         return Literal(literal.value)

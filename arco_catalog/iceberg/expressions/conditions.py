@@ -44,7 +44,7 @@ class Condition:
 
 
 def is_floating(type_name: str) -> bool:
-    """Whether values of the type may be NaN."""
+    """Whether values of the type with this name may be NaN: it is `float` or `double`."""
     return type_name in ("float", "double")
 
 
@@ -197,7 +197,8 @@ def _one_in_range(keys: Sequence[Key]) -> RangeTest:
 
 
 def _other_in_range(keys: Sequence[Key]) -> RangeTest:
-    """Returns a test whether any value but the literals can be between the bounds."""
+    """Returns a test whether any value but the literals can be between the bounds: false only if both bounds are one
+    literal."""
     excluded = frozenset(keys)
     return lambda lower, upper: lower is None or lower != upper or lower not in excluded
 
@@ -212,7 +213,7 @@ def _prefix_in_range(keys: Sequence[Key]) -> RangeTest:
 
 
 def _other_prefix_in_range(keys: Sequence[Key]) -> RangeTest:
-    """Returns a test whether a text without the prefix can be between the bounds."""
+    """Returns a test whether a text without the prefix can be between the bounds: false only if both bounds have it."""
     prefix = keys[0]
     return lambda lower, upper: (
         lower is None or upper is None or not (lower.startswith(prefix) and upper.startswith(prefix))

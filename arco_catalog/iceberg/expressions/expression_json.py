@@ -63,7 +63,7 @@ def expression_json(expression: Expression) -> JsonValue:
 
 
 def _predicate_json(predicate: Predicate) -> JsonObject:
-    """Returns the JSON of a predicate in the older form."""
+    """Returns the JSON of a predicate in the older form, without types of literals."""
     written: JsonObject = {"type": predicate.operation.value, _TERM: _term_json(predicate.term)}
     if predicate.operation in SETS:
         written[_VALUES] = [literal.value for literal in predicate.literals]
@@ -80,13 +80,15 @@ def _term_json(term: Term) -> JsonValue:
 
 
 class _Parser:
-    """Reads one filter, and counts what it has."""
+    """Reads one filter of rows from JSON, and counts its predicates, combinations, literals and characters, of which
+    there may be so many."""
 
     def __init__(self) -> None:
         self._nodes, self._literals, self._text = MAX_NODES, MAX_LITERALS, MAX_TEXT
 
     def expression(self, value: JsonValue, depth: int) -> Expression:
-        """Reads an expression of at most `depth` levels. Raises `BadRequest`."""
+        """Reads an expression of at most `depth` levels. Raises `BadRequest` for a malformed or deeper one, or if the
+        filter has too many nodes, literals or characters."""
         if isinstance(value, bool):
             return TRUE if value else FALSE
         if not isinstance(value, dict):
@@ -110,7 +112,8 @@ class _Parser:
         return self._predicate(_operation(kind), value)
 
     def _predicate(self, operation: Operation, value: JsonObject) -> Predicate:
-        """Reads a predicate, in the form with `term` or in the one with operands. Fails for any other form."""
+        """Reads a predicate, in the form with `term` or in the one with operands, where the sides of a comparison may
+        be exchanged. Fails for any other form."""
         older = _TERM in value
         read = self._old_term if older else self._operand
         if operation in UNARY:
@@ -161,11 +164,13 @@ class _Parser:
             return Term(value["id"])
         if names in ({"name"}, {_TERM}):
             return Term(self._counted(_text(value, *names)))
-        raise BadRequest(f"Cannot parse a reference of a filter: {_shown(value)}")
+        raise BadRequest(
+            f"Cannot parse a reference of a filter: expected the id or the name of a column, not {_shown(value)}"
+        )
 
     def _apply(self, value: JsonObject) -> Term:
-        """Reads a transform as the function of the same name: of a term, or of a number and a term. Fails for any other
-        value."""
+        """Reads a transform as the function of the same name: of a reference, or of an integer and a reference. Fails
+        for any other value, and for a transform of a transform."""
         _only(value, "function", "arguments")
         name, arguments = _function_name(value["function"]), value["arguments"]
         if not isinstance(arguments, list) or not 1 <= len(arguments) <= 2:
@@ -222,7 +227,8 @@ class _Parser:
         return Literal(value, of_type)
 
     def _counted(self, text: str) -> str:
-        """Returns the text, and counts its length. Raises `BadRequest` if all texts together are too long."""
+        """Returns the text, and subtracts its length from the characters that the filter may yet have. Raises
+        `BadRequest` if it has more."""
         self._text -= len(text)
         if self._text < 0:
             raise BadRequest(f"A filter may have at most {MAX_TEXT:,} characters: {_ADVICE}")
@@ -230,7 +236,8 @@ class _Parser:
 
 
 def _constant(kind: str, value: JsonObject) -> Expression:
-    """Reads a constant: true, false, or a boolean literal. Fails for a literal of another type."""
+    """Reads a constant: true, false, or a boolean literal. Fails for a literal of another type, and for other
+    fields."""
     if kind != "literal":
         _only(value)
         return TRUE if kind == "true" else FALSE
@@ -241,7 +248,7 @@ def _constant(kind: str, value: JsonObject) -> Expression:
 
 
 def _operation(kind: str) -> Operation:
-    """Returns the operation of a type of expression. Raises `BadRequest`."""
+    """Returns the operation of a type of expression, such as `lt-eq`. Raises `BadRequest` for an unknown one."""
     try:
         return Operation(kind)
     except ValueError:
@@ -254,17 +261,20 @@ def _is_term(value: JsonValue) -> bool:
 
 
 def _function_name(value: JsonValue) -> str:
-    """Returns the name of a function of one part, which a string, a list or an object with an `identifier` gives.
-    Fails for any other value."""
+    """Returns the name of a function of one part, which a string, a list or an object with an `identifier` gives,
+    without a catalog other than `iceberg_functions`. Fails for any other value."""
     identifier = value
     if isinstance(value, dict):
         if value.keys() - {"catalog"} != {"identifier"} or value.get("catalog") not in (None, "iceberg_functions"):
-            raise BadRequest(f"Cannot apply a function in a filter: {_shown(value)}")
+            raise BadRequest(
+                "Cannot apply a function in a filter: expected only an identifier, and no other catalog than "
+                "iceberg_functions"
+            )
         identifier = value["identifier"]
     if isinstance(identifier, list) and len(identifier) == 1:
         identifier = identifier[0]
     if not isinstance(identifier, str):
-        raise BadRequest(f"Cannot apply a function in a filter: {_shown(value)}")
+        raise BadRequest(f"Cannot apply a function in a filter: expected a name, not {_shown(identifier)}")
     return identifier
 
 
@@ -278,7 +288,7 @@ def _only(value: Mapping[str, JsonValue], *names: str) -> None:
 
 
 def _text(value: Mapping[str, JsonValue], name: str) -> str:
-    """Returns the text in a field. Raises `BadRequest`."""
+    """Returns the text in a field of a part of a filter. Raises `BadRequest` if it is missing or no text."""
     found = value.get(name)
     if not isinstance(found, str):
         raise BadRequest(f"Cannot parse a filter: expected a string as {name!r}, not {_shown(found)}")
@@ -291,7 +301,8 @@ def _lower(value: JsonValue) -> str:
 
 
 def _shown(value: JsonValue) -> str:
-    """Returns a short form of a value for messages."""
+    """Returns a short form of a value for messages: "an object", "an array", or at most 100 characters of any other
+    value."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "an array"
     return str(value)[:100]

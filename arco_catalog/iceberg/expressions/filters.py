@@ -47,15 +47,16 @@ class SpecFilter:
         return partitions is None or len(partitions) != len(self.partition_types) or test(partitions)
 
     def partition_may_match(self, partition: Partition) -> bool:
-        """Whether a file with these partition values may have matching rows."""
+        """Whether a file with these partition values may have rows that match the filter, only by the partition."""
         return self._residuals.of(partition) is not FALSE
 
     def residual(self, partition: Partition) -> Expression:
-        """Returns the filter that rows of a file with these partition values must yet match."""
+        """Returns the filter that rows of a file with these partition values must yet match: `FALSE` if no row can,
+        `TRUE` if all do."""
         return self._residuals.of(partition)
 
     def residual_json(self, partition: Partition) -> JsonValue:
-        """Returns the residual as JSON, which files one after the other share if their residual is the same."""
+        """Returns the residual of a partition as JSON: the object of the last call if the residual is the same one."""
         residual, last = self._residuals.of(partition), self._last
         if last[0] is not residual:
             last = self._last = residual, expression_json(residual)
@@ -63,7 +64,7 @@ class SpecFilter:
 
     @cached_property
     def _residuals(self) -> Residuals:
-        """What computes the residuals of the filter by partition."""
+        """The residuals of this filter by partition. They are determined when they are needed, and remembered."""
         return Residuals(self._bound, self._tested, self._fields)
 
     @cached_property
@@ -102,7 +103,8 @@ class ScanFilter:
         return predicates_in(self._bound)
 
     def for_spec(self, spec_id: int) -> SpecFilter:
-        """Returns the tests for files of the spec with this id. Raises `KeyError` if there is none."""
+        """Returns the tests for files of the spec with this id, made at the first call. Raises `KeyError` if there is
+        none."""
         found = self._filters.get(spec_id)
         if found is None:
             fields = PartitionFields(self._specs[spec_id], self._columns, self._projections)
@@ -115,8 +117,9 @@ class ScanFilter:
 
 
 def _file_test(bound: BoundFilter, *, is_filtered: bool) -> Callable[[FileStatistics], bool]:
-    """Returns the test of files. Unless `is_filtered`, all files match, also empty ones. A number of rows below 0
-    stands for an unknown one, so such a file may match."""
+    """Returns the test whether a file may match a bound filter, by its statistics. Unless `is_filtered`, all files
+    match, also empty ones; otherwise an empty file does not. A number of rows below 0 stands for an unknown one, so
+    such a file may match."""
     if not is_filtered:
         return lambda statistics: True
     test: StatisticsTest | bool = folded(bound, statistics_test, _all_or_any)

@@ -68,7 +68,8 @@ def year_month_day(days: int) -> tuple[int, int, int]:
 
 
 def _days(found: re.Match[str], text: str) -> int:
-    """Returns the days since 1970-01-01 of a matched date. Raises `BadRequest`."""
+    """Returns the days since 1970 of the date in a match. Raises `BadRequest`, which quotes `text`, for a date that the
+    calendar does not have."""
     cycles, year = divmod(int(found["year"]) - 1, _CYCLE_YEARS)
     try:
         ordinal = date(year + 1, int(found["month"]), int(found["day"])).toordinal()
@@ -78,7 +79,8 @@ def _days(found: re.Match[str], text: str) -> int:
 
 
 def _nanos_of_day(found: re.Match[str], text: str) -> int:
-    """Returns the nanoseconds since midnight of a matched time. Raises `BadRequest`."""
+    """Returns the nanoseconds since midnight of the time in a match. Raises `BadRequest`, which quotes `text`, for a
+    time that no day has."""
     hour, minute, second = int(found["hour"]), int(found["minute"]), int(found["second"] or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise BadRequest(f"Cannot parse {text[:40]!r} as a time: no such time of day")
@@ -86,7 +88,8 @@ def _nanos_of_day(found: re.Match[str], text: str) -> int:
 
 
 def _offset_seconds(offset: str, text: str) -> int:
-    """Returns a matched offset from UTC in seconds. Raises `BadRequest`."""
+    """Returns an offset from UTC, such as `Z` or `+02:00`, in seconds. Raises `BadRequest`, which quotes `text`, for
+    one that is not possible, as of 19 hours or more."""
     if offset in "Zz":
         return 0
     hours, minutes, seconds = (int(part) for part in f"{offset[1:]}:00".split(":")[:3])
@@ -96,7 +99,8 @@ def _offset_seconds(offset: str, text: str) -> int:
 
 
 def _match(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
-    """Matches a whole text. Raises `BadRequest` that names the expected type, `what`."""
+    """Returns the match of a pattern with a whole text. Raises `BadRequest`, which names the expected type `what`, if
+    it does not match or has more than 64 characters."""
     found = pattern.fullmatch(text) if len(text) <= 64 else None
     if found is None:
         raise BadRequest(f"Cannot parse {text[:40]!r} as a {what}: expected ISO-8601")

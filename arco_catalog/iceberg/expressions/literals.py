@@ -31,14 +31,15 @@ _HEX = re.compile(r"([0-9a-fA-F]{2})*")
 
 
 class Beyond(Enum):
-    """A literal that no value of the type reaches."""
+    """A literal of a filter that is above or below all values of the type with which it is compared."""
 
     ABOVE = 1
     BELOW = -1
 
 
 class Between(NamedTuple):
-    """A literal between two neighbouring values of the type, of which this is the lower one."""
+    """A literal of a filter that is between two neighbouring values of the type with which it is compared; `floor` is
+    the lower one."""
 
     floor: Value
 
@@ -67,12 +68,13 @@ def _never(value: Value, base: str, type_name: str) -> None:
 
 
 def _from_boolean(value: Value, base: str, type_name: str) -> Bound | None:
-    """Converts a boolean; None for any other type."""
+    """Returns a boolean if the type to convert to is boolean; None for any other type."""
     return value if base == "boolean" else None
 
 
 def _from_integer(value: Value, base: str, type_name: str) -> Bound | None:
-    """Converts an integer to a type; None if there is no conversion."""
+    """Returns an integer as a value of the type, or on which side of the type's values it is; a timestamp counts
+    microseconds. None if there is no conversion. Fails for nanoseconds that exceed 64 bits."""
     number = cast(int, value)
     if base in ("int", "date"):
         return _within(number, -(2**31), 2**31 - 1)
@@ -88,7 +90,8 @@ def _from_integer(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_float(value: Value, base: str, type_name: str) -> Bound | None:
-    """Converts a floating-point number to a type; None if there is no conversion."""
+    """Returns a floating-point number as a value of the type, rounded if the type is less exact, or on which side of
+    the floats it is. None if there is no conversion."""
     number = cast(float, value)
     if base == "float":
         within = _within(number, -MAX_FLOAT, MAX_FLOAT)
@@ -99,13 +102,15 @@ def _from_float(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_text(value: Value, base: str, type_name: str) -> Bound | None:
-    """Converts a text to a type; None if there is no conversion."""
+    """Returns the value of the type in a text, such as a date in ISO 8601; None if there is no conversion. Fails for a
+    malformed date or time."""
     read = _TEXTS.get(base)
     return None if read is None else read(cast(str, value), type_name)
 
 
 def _from_decimal(value: Value, base: str, type_name: str) -> Bound | None:
-    """Converts a decimal to a decimal of another scale; None for any other type."""
+    """Returns a decimal in the scale of another decimal type, or the two values between which it is; None for any other
+    type."""
     if base != "decimal":
         return None
     exact, step = cast(Decimal, value), Decimal(1).scaleb(-decimal_scale(type_name))
@@ -114,7 +119,7 @@ def _from_decimal(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_timestamp(nanos_a_unit: int) -> Callable[[Value, str, str], Bound | None]:
-    """Returns the conversion of timestamps of this unit to dates and other timestamps."""
+    """Returns the conversion of timestamps of this unit to dates and other timestamps, rounded down."""
 
     def convert_timestamp(value: Value, base: str, type_name: str) -> Bound | None:
         nanos = cast(int, value) * nanos_a_unit
@@ -128,7 +133,7 @@ def _from_timestamp(nanos_a_unit: int) -> Callable[[Value, str, str], Bound | No
 
 
 def _from_bytes(value: Value, base: str, type_name: str) -> Bound | None:
-    """Converts bytes to fixed or binary; None if there is no conversion."""
+    """Returns bytes as a value of type fixed, if they have its length, or binary; None for any other type."""
     data = cast(bytes, value)
     if base == "fixed":
         return data if len(data) == _fixed_length(type_name) else None
@@ -141,14 +146,16 @@ def _equal_types(kind: str) -> Callable[[Value, str, str], Bound | None]:
 
 
 def _decimal_text(text: str, type_name: str) -> Bound | None:
-    """Reads a decimal; None if the text is none."""
+    """Returns the decimal in a text as a value of the type, or the two values between which it is; None if the text is
+    no decimal."""
     if _DECIMAL.fullmatch(text) is None:
         return None
     return _from_decimal(Decimal(text), "decimal", type_name)
 
 
 def _hex_text(text: str, type_name: str) -> Bound | None:
-    """Reads bytes in hexadecimal digits; None if the text has others."""
+    """Returns bytes in hexadecimal digits as a value of the type; None if the text has other characters, or another
+    length than a fixed type."""
     if _HEX.fullmatch(text) is None:
         return None
     return _from_bytes(bytes.fromhex(text), primitives.base_name(type_name), type_name)
@@ -171,7 +178,7 @@ def _within(value: float, lowest: float, highest: float) -> Bound:
 
 
 def _long(value: int, type_name: str) -> int:
-    """Returns a number of 64 bits. Rejects a longer one."""
+    """Returns a number that fits into 64 bits. Fails for any other."""
     if not -(2**63) <= value < 2**63:
         raise BadRequest(f"Invalid value for conversion to type {type_name}: it exceeds 64 bits")
     return value

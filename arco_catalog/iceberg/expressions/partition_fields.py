@@ -1,4 +1,5 @@
-"""What the fields of a partition spec show of the predicates of a filter."""
+"""Whether a row of a manifest or file may match a predicate of a filter, or all rows do, by the values of partition
+fields."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -44,7 +45,8 @@ class PartitionFields:
                 self._wrapped[position] = wrapped
 
     def summary_tests(self, predicate: BoundPredicate) -> Iterator[SummariesTest]:
-        """Yields the tests of a manifest's summaries, all of which a manifest with a matching row passes."""
+        """Yields, for each partition field of which a predicate has a projection, a test of a manifest's summaries. A
+        manifest with a matching row passes all of them."""
         for position, transform in self._of_sources.get(predicate.column.id, ()):
             one_may_match, _ = self._projections.of(predicate, transform)
             if one_may_match is not None:
@@ -55,7 +57,8 @@ class PartitionFields:
                 yield _at(position, test)
 
     def decisions(self, predicate: BoundPredicate) -> Sequence[FieldDecisions]:
-        """Returns what the values of the fields show of a predicate."""
+        """Returns, for each partition field on the predicate's column, in order, what the value of that field shows of
+        the predicate."""
         found: list[FieldDecisions] = []
         for position, transform in self._of_sources.get(predicate.column.id, ()):
             inclusive, strict = self._projections.of(predicate, transform)

@@ -27,16 +27,16 @@ _GREATER = (Operation.GT, Operation.GT_EQ)
 
 
 class Projections:
-    """The projections of the predicates of one filter. Those after `MAX_PROJECTED` literals are left out, so that fewer
-    files are."""
+    """The projections of the predicates of one filter to partition fields, as far as they have `MAX_PROJECTED` literals
+    together. The predicates after these have no projections, and exclude no file."""
 
     def __init__(self) -> None:
         self._left = MAX_PROJECTED
         self._found: dict[tuple[int, str], tuple[Condition | None, Condition | None]] = {}
 
     def of(self, predicate: BoundPredicate, transform: str) -> tuple[Condition | None, Condition | None]:
-        """Returns the inclusive and the strict projection of a predicate to a field with this transform of its column;
-        None for a missing one, and for both after `MAX_PROJECTED` literals."""
+        """Returns the inclusive and the strict projection of a predicate to a field with this transform of its column,
+        computed once; None for a missing one, and for both after `MAX_PROJECTED` literals."""
         key = id(predicate), transform
         found = self._found.get(key)
         if found is None:
@@ -90,7 +90,8 @@ def _wraps(condition: Condition, apply: Transform) -> bool:
 
 
 def _inclusive(condition: Condition, name: str, source_type: str, apply: Transform) -> Condition | None:
-    """Returns a condition that every partition with a matching row meets; None if there is none."""
+    """Returns a condition that every partition with a matching row meets; None if there is none. `apply` is the
+    transform called `name`, of values of `source_type`."""
     operation, values = condition.operation, condition.values
     if operation in (Operation.EQ, Operation.IN):
         found = Condition(operation, tuple(apply(value) for value in values))
@@ -108,7 +109,8 @@ def _inclusive(condition: Condition, name: str, source_type: str, apply: Transfo
 
 
 def _strict(condition: Condition, name: str, source_type: str, apply: Transform) -> Condition | None:
-    """Returns a condition that only partitions meet of which every row matches; None if there is none."""
+    """Returns a condition that only partitions meet of which every row matches; None if there is none. `apply` is the
+    transform called `name`, of values of `source_type`."""
     operation, values = condition.operation, condition.values
     if operation in (Operation.NOT_EQ, Operation.NOT_IN):
         found = Condition(operation, tuple(apply(value) for value in values))
@@ -141,7 +143,8 @@ def _projected_prefix(condition: Condition, apply: Transform, *, is_strict: bool
 
 
 def _neighbour(value: Value, step: int, source_type: str) -> Value:
-    """Returns the next value of the type, or the one before. Types whose values have no neighbours give the value."""
+    """Returns the next value of an integer or decimal type for the `step` 1, the one before for -1; any other value as
+    it is."""
     if isinstance(value, Decimal):
         return value + Decimal(step).scaleb(-decimal_scale(source_type))
     return value + step if isinstance(value, int) else value
@@ -153,7 +156,8 @@ def _may_be_one_higher(name: str, source_type: str) -> bool:
 
 
 def _with_older_values(condition: Condition) -> Condition:
-    """Returns the condition with the value that an early writer gave, beside every negative one."""
+    """Returns the condition with, for every negative number, also the number that is one higher, which an early writer
+    gave; `=` becomes IN by that, `!=` becomes NOT IN."""
     numbers = cast(tuple[int, ...], condition.values)
     values = dict.fromkeys(
         result for number in numbers for result in ((number, number + 1) if number < 0 else (number,))

@@ -30,7 +30,8 @@ class Residuals:
 
     def of(self, partition: Partition) -> Expression:
         """Returns the filter that rows of this partition must yet match: `FALSE` itself if no row can, `TRUE` if all
-        do."""
+        do. The result is remembered and returned again for an equal partition, unless a field is floating or the values
+        are long."""
         if self._is_floating:  # -0.0 equals 0.0, and has another residual
             return self._evaluate(partition)
         found = self._remembered.get(partition)
@@ -49,7 +50,8 @@ def _false_or(evaluate: _Residual, whole: Expression) -> _Residual:
 
 
 def _residual(bound: BoundFilter, decisions_of: Callable[[BoundPredicate], Sequence[FieldDecisions]]) -> _Residual:
-    """Returns the function that computes the residual of a filter for a partition."""
+    """Returns the function that determines the residual of a filter for a partition, by the decisions that
+    `decisions_of` returns for each predicate."""
     found = folded(bound, lambda predicate: _of_predicate(predicate, decisions_of(predicate)), _joined)
     if not isinstance(found, bool):
         return found
@@ -75,7 +77,8 @@ def _of_predicate(predicate: BoundPredicate, decisions: Sequence[FieldDecisions]
 
 
 def _joined(parts: list[_Residual], is_all: bool) -> _Residual:
-    """Returns the residual of parts that are joined by AND if `is_all`, else by OR."""
+    """Returns the function that computes the residual of parts that are joined by AND if `is_all`, else by OR. A part
+    that is a constant in a partition decides that residual, or disappears."""
     join, neutral, absorbing = (And, TRUE, FALSE) if is_all else (Or, FALSE, TRUE)
 
     def evaluate(partition: Partition) -> Expression:

@@ -21,7 +21,8 @@ StatisticsTest: TypeAlias = Callable[[FileStatistics], bool]
 
 
 def statistics_test(predicate: BoundPredicate) -> StatisticsTest | bool:
-    """Returns the test of a predicate: it is false only for files without a matching row."""
+    """Returns the test of a predicate by the statistics of a file: it is false only for files without a matching row.
+    `True` if the statistics show nothing of it."""
     operation = predicate.condition.operation
     if operation is Operation.IS_NULL:
         return null_test(predicate.column) if transform_name(predicate.transform) in ORDER_PRESERVING else True
@@ -89,7 +90,8 @@ def _not_only_nans(column_id: int) -> StatisticsTest:
 
 
 def _not_only(column_id: int, counts_of: Callable[[FileStatistics], Mapping[int, int] | None]) -> StatisticsTest:
-    """Returns the test whether the column may have values besides those that `counts_of` counts."""
+    """Returns the test whether the column may have values besides the ones that `counts_of` counts: false only if the
+    file has both numbers and they are equal."""
 
     def may_have_others(statistics: FileStatistics) -> bool:
         values, counted = statistics.value_counts, counts_of(statistics)
@@ -108,7 +110,7 @@ def _nan_test(column_id: int) -> StatisticsTest:
 
 
 def may_be_nan(statistics: FileStatistics, column_id: int) -> bool:
-    """Whether a column of floating-point numbers may be NaN in a row."""
+    """Whether a column of floating-point numbers may be NaN in a row: true unless the file counts no NaN in it."""
     counts = statistics.nan_value_counts
     return counts is None or counts.get(column_id) != 0
 
@@ -131,7 +133,8 @@ def _bounds_test(predicate: BoundPredicate) -> StatisticsTest | None:
 
 
 def _reader(predicate: BoundPredicate) -> Decoder:
-    """Returns the function that reads a bound of the column, transformed as the predicate's term is."""
+    """Returns the function that reads a bound of the column, transformed as the predicate's term is; a text that is not
+    transformed stays bytes."""
     column_type = predicate.column_type
     if predicate.transform != "identity":
         apply = transform_function(predicate.transform, column_type)
@@ -151,7 +154,8 @@ def _transformed(decode: Decoder, apply: Transform) -> Decoder:
 
 
 def _lower_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
-    """Returns a test of the lower bound of a column, which a file without that bound passes."""
+    """Returns a test of the lower bound of a column, which a file without that bound passes. `test` gets the bound as
+    `read` decodes it, and None as the upper one."""
 
     def in_range(statistics: FileStatistics) -> bool:
         bounds = statistics.lower_bounds
@@ -162,7 +166,8 @@ def _lower_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTes
 
 
 def _upper_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
-    """Returns a test of the upper bound of a column, which a file without that bound passes."""
+    """Returns a test of the upper bound of a column, which a file without that bound passes. `test` gets None as the
+    lower bound, and the upper one as `read` decodes it."""
 
     def in_range(statistics: FileStatistics) -> bool:
         bounds = statistics.upper_bounds
@@ -173,7 +178,7 @@ def _upper_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTes
 
 
 def _range_test(column_id: int, read: Decoder, test: RangeTest) -> StatisticsTest:
-    """Returns a test of both bounds of a column."""
+    """Returns a test of both bounds of a column, as `read` decodes them; a missing one is None for `test`."""
 
     def in_range(statistics: FileStatistics) -> bool:
         lowers, uppers = statistics.lower_bounds, statistics.upper_bounds

@@ -24,7 +24,8 @@ def summary_test(condition: Condition, type_name: str) -> SummaryTest:
 
 
 def _positive_test(condition: Condition, type_name: str) -> SummaryTest:
-    """Returns a test whether a value between the bounds of a summary may meet the condition."""
+    """Returns a test whether a value between the bounds of a summary may meet the condition; without a lower bound none
+    does, since all are null or NaN."""
     read, test = _reader(type_name), range_test(condition, type_name, text_as_bytes=True)
     assert test is not None  # every comparison is about the order of values
 
@@ -38,7 +39,8 @@ def _positive_test(condition: Condition, type_name: str) -> SummaryTest:
 
 
 def _negative_test(condition: Condition, type_name: str) -> SummaryTest:
-    """Returns a test for conditions that null and NaN may meet, too."""
+    """Returns a test for conditions that null and NaN may meet, too: true if the summary has one of these or is without
+    a bound, or if a value between the bounds may meet the condition."""
     read, test = _reader(type_name), range_test(condition, type_name, text_as_bytes=True)
     assert test is not None  # every comparison is about the order of values
     has_nan = is_floating(type_name)

@@ -58,13 +58,13 @@ def transform_function(transform: str, source_type: str) -> Transform | None:
 
 
 def _bucket(source_type: str, buckets: int) -> Transform:
-    """Returns the transform `bucket[buckets]` of a type."""
+    """Returns the transform `bucket[buckets]` of a type: the number of the bucket from 0 on, by the Murmur3 hash."""
     to_bytes = _hashed_bytes(source_type)
     return lambda value: (murmur3(to_bytes(value)) & 0x7FFFFFFF) % buckets
 
 
 def _hashed_bytes(source_type: str) -> Callable[[Value], bytes]:
-    """Returns the function that makes of a value the bytes that are hashed."""
+    """Returns the function that returns the bytes of a value of the type that `bucket` hashes."""
     base = primitives.base_name(source_type)
     if base == "string":
         return lambda value: cast(str, value).encode()
@@ -79,7 +79,7 @@ def _hashed_bytes(source_type: str) -> Callable[[Value], bytes]:
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """Returns a decimal of this scale as a number of its last digits."""
+    """Returns a decimal of this scale as an integer without the point: 1.25 of scale 2 as 125."""
     return int(value.scaleb(scale, EXACT))
 
 
@@ -90,7 +90,8 @@ def _signed_bytes(number: int) -> bytes:
 
 
 def _truncate(source_type: str, width: int) -> Transform:
-    """Returns the transform `truncate[width]` of a type."""
+    """Returns the transform `truncate[width]` of a type: a number rounded down to a multiple of the width, or the first
+    `width` characters or bytes."""
     base = primitives.base_name(source_type)
     if base == "decimal":
         scale = decimal_scale(source_type)
@@ -123,7 +124,8 @@ def _wrapped(number: int, bits: int) -> int:
 
 
 def _time_transform(name: str, base: str) -> Transform:
-    """Returns the transform `year`, `month`, `day` or `hour` of a type."""
+    """Returns the transform `year`, `month`, `day` or `hour` of a date or timestamp type: a number since 1970, rounded
+    down."""
     if base == "date":
         return lambda days: _of_days(name, cast(int, days))
     units_an_hour = _UNITS_A_SECOND[base] * 3600
@@ -133,7 +135,8 @@ def _time_transform(name: str, base: str) -> Transform:
 
 
 def _of_days(name: str, days: int) -> int:
-    """Returns the years, months or days since 1970 of a number of days."""
+    """Returns the year, month or day, as a number from 1970 on, in which the day with this number is; `name` is the
+    transform."""
     if name == "day":
         return days
     year, month, _ = year_month_day(days)
@@ -154,10 +157,10 @@ def murmur3(data: bytes) -> int:
 
 
 def _mixed(block: int) -> int:
-    """Returns a block of four bytes as murmur3 mixes it."""
+    """Returns a block of four bytes, as a number, as Murmur3 mixes it."""
     return (_rotated((block * 0xCC9E2D51) & 0xFFFFFFFF, 15) * 0x1B873593) & 0xFFFFFFFF
 
 
 def _rotated(value: int, bits: int) -> int:
-    """Rotates 32 bits to the left."""
+    """Returns a number of 32 bits, rotated to the left."""
     return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF

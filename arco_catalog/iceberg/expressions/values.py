@@ -52,7 +52,8 @@ def decimal_scale(type_name: str) -> int:
 
 
 def scaled(value: Decimal | int | float, scale: int) -> Decimal:
-    """Returns a number with this many digits after the point, rounded half up."""
+    """Returns a number as a decimal with this many digits after the point, rounded half up; a float by its shortest
+    decimal form."""
     exact = value if isinstance(value, Decimal) else Decimal(repr(value))
     return exact.quantize(Decimal(1).scaleb(-scale), rounding="ROUND_HALF_UP", context=EXACT)
 
@@ -131,7 +132,7 @@ def _unless_nan(value: float) -> float | None:
 
 
 def _decode_text(data: bytes) -> str | None:
-    """Returns a text in UTF-8; None for other bytes."""
+    """Returns the text of bytes in UTF-8; None if they are no UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -169,7 +170,7 @@ _DECODERS: dict[str, Decoder] = {
 
 
 def _float_json(value: Value) -> JsonValue:
-    """Returns a number as JSON: a text for NaN and the infinities."""
+    """Returns a number as a JSON number; NaN and the infinities as texts."""
     number = float(value)
     if math.isfinite(number):
         return number

@@ -25,9 +25,9 @@ _BY_COLUMN = Mapping[int, tuple[BoundPredicate, Iterable[Value]]]
 
 
 def weakened(bound: BoundFilter) -> BoundFilter:
-    """Returns the filter itself if it has few enough predicates. Otherwise one that is met by all rows that meet it: of
-    alternatives, those values of a column of which each has one; of parts that must all match, the first ones, with
-    `MAX_TESTED` predicates at most; else `TRUE`."""
+    """Returns the filter itself if it has at most `MAX_TESTED` predicates. Otherwise one that is met by all rows that
+    meet it: of alternatives, that a column has one of the values that they require of it, for each column of which all
+    do; of parts that must all match, the first ones, with `MAX_TESTED` predicates at most; else `TRUE`."""
     if _count(bound) <= MAX_TESTED:
         return bound
     if isinstance(bound, Disjunction):
@@ -50,7 +50,8 @@ def _count(bound: BoundFilter) -> int:
 
 
 def _columns_of_all(parts: Iterable[BoundFilter]) -> _BY_COLUMN:
-    """Returns the columns that every part requires to equal a value, and these values."""
+    """Returns, by column id, the columns that every part requires to equal a value: an equality of the first part, and
+    the values of all parts."""
     found: dict[int, tuple[BoundPredicate, list[Value]]] | None = None
     for part in parts:
         required = {equality.column.id: equality for equality in _equalities(part)}

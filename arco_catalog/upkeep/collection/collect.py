@@ -65,12 +65,13 @@ async def collect(
 
 
 async def _collect_catalog(run: Run, runner: BatchRunner) -> None:
-    """Collects the state of a catalog, or of a realm, which has fewer kinds. The first kind of a run depends on the
-    millisecond of its start, so that every kind is collected even if no run has time for all.
+    """Deletes what the rules allow of the state of a catalog, or of a realm, which has fewer kinds. The first kind of a
+    run depends on the millisecond of its start, so that every kind has a turn even if no run has time for all.
 
     Kinds with a runner are collected in batches. The others stay in this process: tombstones are removed by commits to
     the one HEAD, the registry's floor and its HEAD of a week ago need a listing of all commits, and the records about
-    entities are a few objects, which one process writes."""
+    entities are a few objects, which one process writes.
+    """
     entities, pipeline = Entities(run), await read_progress(run)
     parts: Sequence[Callable[[], Awaitable[None]]] = (
         lambda: collect_tombstones(run, entities),
@@ -115,10 +116,11 @@ async def collect_all(
     runtime: Runtime,
     collection: Callable[[Session], Awaitable[CollectionStats]],
 ) -> AsyncGenerator[tuple[DeployedCatalog, CollectionStats], None]:
-    """Runs `collection` for each catalog, each registry and the delegation service, and yields each with its counts;
-    the service only if it has objects. Each has an equal share of the time that is left until the deadline of
+    """Runs `collection` for the catalogs, then the registries, then the delegation service, and yields each with its
+    counts; the service only if it has objects. Each has an equal share of the time that is left until the deadline of
     `request`. A catalog that can't be opened, that is a copy, or whose collection raises `InternalError`, as for a
-    corrupt HEAD, counts as one that can't be read. Raises what else `collection` raises."""
+    corrupt HEAD, is yielded with one record that can't be read, and one that can't be opened also as stopped. Raises
+    what else `collection` raises."""
     every = [*inventory.catalogs, *inventory.registries, inventory.service]
     for place, each in enumerate(every):
         now_ms = runtime.now_ms()

@@ -80,7 +80,8 @@ class Entities:
         return entity not in self._known.fenced
 
     async def _names(self, head: RegistryState, intended: Names | None = None) -> Names:
-        """Returns the entities that the index names; adds entities in undecided transactions to `intended`."""
+        """Returns the entities of all relations and tombstones in a HEAD; adds the ones whose entry is the intent of a
+        transaction to `intended`, if that is given."""
         found = Names()
         for kind in ("relation\n", "tombstone\n"):
             async with aclosing(entries_in(self._run.session.state, head.index, kind)) as entries:

@@ -10,8 +10,8 @@ from storage_backends import Listed
 
 async def collect_feed(run: Run) -> None:
     """Deletes the segments of the event feed before the first that is needed, once the floor of the feed has been
-    raised. A segment stays while the one after it is younger than the retention of receipts, or the stored cursors do
-    not include that one."""
+    raised; a dry run only counts them. A segment stays while the one after it is younger than the retention of
+    receipts, or the stored cursors do not include that one."""
     listed: dict[int, Listed] = {}
     now_ms = 0
     async for entries, page_ms in run.pages(run.paths.feed_segments):

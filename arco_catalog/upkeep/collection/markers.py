@@ -81,9 +81,9 @@ class _OldestSlot:
 
 
 async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
-    """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin. A marker without a
-    final answer is closed and fenced first, and is kept while the last slot is younger than the margin. Returns the
-    time at which the store wrote the oldest slot of all remaining markers; None if none remains."""
+    """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin; a dry run only counts
+    them. A marker without a final answer is closed and fenced first, and is kept while the last slot is younger than
+    the margin. Returns the first time of a slot of the remaining markers, by the store; None if none remains."""
     oldest = _OldestSlot()
     async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:
@@ -122,9 +122,10 @@ def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
 
 
 async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: int) -> Sequence[int]:
-    """Deletes the markers of one batch that are old enough; unfinished ones are closed and fenced first. A dry run
-    counts them. Returns a time for each marker that is kept: that of slot 0, or of another slot if slot 0 is missing or
-    can't be read."""
+    """Deletes the markers of one batch that are old enough when they are read; unfinished ones are closed and fenced
+    first, and are kept if a fence may be missing. A dry run only counts them. Returns a time for each marker that is
+    kept: that of slot 0, or of another slot if slot 0 is missing or can't be read. A marker that another run has
+    deleted is in neither."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     read = await run.each(due, lambda each: run.unless_unreadable(each[0], _read(run, *each)))
     gone: list[Marker] = []
@@ -157,7 +158,8 @@ async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: 
 
 
 async def _read(run: Run, prefix: str, listed: Sequence[Listed]) -> Marker:
-    """Reads a marker: its slots from the first on, or if that is missing the ones that were listed."""
+    """Reads a marker: its slots from the first on, up to a gap or `MAX_SLOTS`; or if the first is missing the ones that
+    were listed and still exist. Raises `InternalError` for a slot that can't be read."""
     slots: list[Slot] = []
     while len(slots) < MAX_SLOTS:
         key = f"{prefix}{len(slots)}.json"

@@ -10,6 +10,7 @@ from arco_catalog.upkeep.collection.run import Run
 
 
 async def collect_plans(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Deletes the requests of scans that are older than `retention.plans_ms`, and so than all plans of them."""
+    """Deletes the requests of scans that are older than `retention.plans_ms`, and so than all plans of them. A dry run
+    only counts them."""
     work = partial(delete_all, kind=Kind.PLAN)
     await run_older(runner, run, entities, run.paths.plan_requests, run.retention.plans_ms, work)

@@ -25,8 +25,9 @@ async def collect_pointers(run: Run, entities: Entities, runner: BatchRunner) ->
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Collects the pointers of entities that no name, tombstone or transaction leads to, after the metadata files of
-    views."""
+    """Deletes the pointers in this batch of entities that no name, tombstone or transaction leads to, after the
+    metadata files of views. A pointer that can't be read is kept, and adds to the unreadable ones. A dry run only
+    counts."""
     prefix = run.paths.pointers
     names = [each.key.removeprefix(prefix).removesuffix(".json") for each in batch]
     nameless = [each for each, entity in zip(batch, names, strict=True) if await entities.is_nameless(entity)]

@@ -10,6 +10,7 @@ from arco_catalog.upkeep.collection.run import Run
 
 
 async def collect_proposals(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Deletes proposals that are older than `retention.proposals_ms`, which is much longer than a request can last."""
+    """Deletes proposals that are older than `retention.proposals_ms`, which is much longer than a request can last. A
+    dry run only counts them."""
     work = partial(delete_all, kind=Kind.PROPOSAL)
     await run_older(runner, run, entities, run.paths.proposals, run.retention.proposals_ms, work)

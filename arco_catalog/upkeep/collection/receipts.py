@@ -1,4 +1,4 @@
-"""Collects receipts (docs/design/collection.md#rule-4, docs/design/collection.md#rule-5): pending ones of commits that
+"""Deletes receipts (docs/design/collection.md#rule-4, docs/design/collection.md#rule-5): pending ones of commits that
 have a committed receipt, or that never applied, together with the metadata files of the latter; and old committed ones.
 OpenLineage events have the same prefix, and are deleted by their age alone."""
 
@@ -50,8 +50,9 @@ async def _rest(committed: Sequence[Listed]) -> AsyncGenerator[Batch[Listed, Non
 async def _batches(
     run: Run, pipeline: PipelineProgress, committed: list[Listed]
 ) -> AsyncGenerator[Batch[Listed, None], None]:
-    """Lists receipts and OpenLineage events, and yields the old ones in batches, each of one kind. Committed receipts
-    that do not fill a batch stay in the list `committed`."""
+    """Lists receipts and OpenLineage events, and yields the old ones in batches, each of one kind, without committed
+    receipts of days that the pipeline has not read. Committed receipts that do not fill a batch remain in the list
+    `committed`."""
     pending: list[Listed] = []
     async with aclosing(run.pages(run.paths.events)) as pages:
         async for page, now_ms in pages:
@@ -103,8 +104,9 @@ async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
 
 
 async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
-    """Fences and walks the entities of these receipts, once for an entity, so that all their commits get receipts.
-    Entities that can't be read add to the unreadable ones. The results are in the cache of `entities`."""
+    """Fences and walks the entities of these receipts, once for an entity, up to the youngest of the receipts, so that
+    all their commits get receipts. Entities that can't be read add to the unreadable ones of the run. The results are
+    in the cache of `entities`."""
     youngest: dict[str, int] = {}
     for each in batch:
         youngest[each.entity] = max(youngest.get(each.entity, 0), each.listed.written_ms)
@@ -115,7 +117,8 @@ async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
 
 async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
     """Deletes the pending receipts of commits that have a committed receipt or never applied, with the metadata file
-    and the manifest list of the latter. The others are kept."""
+    and the manifest list of the latter. The others are kept, and so are ones that can't be read. A dry run only counts.
+    """
     announced = await _read(run, batch)
     await _walk(run, entities, announced)
     fates = await run.each(announced, lambda each: run.unless_unreadable(each.listed.key, _fate(run, entities, each)))
@@ -149,8 +152,8 @@ async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
 
 
 async def _collect_committed(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
-    """Deletes the committed receipts in this batch that `_may_go` allows, after it raised the floors of the
-    entities."""
+    """Deletes the committed receipts in this batch that `_may_go` allows, after it raised the floors of the entities.
+    Receipts that can't be read are kept. A dry run only counts, and raises no floor."""
     stored = await _read(run, batch)
     await _walk(run, entities, stored)
     may_go = await run.each(stored, lambda each: run.unless_unreadable(each.listed.key, _may_go(run, entities, each)))

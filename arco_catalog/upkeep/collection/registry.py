@@ -1,5 +1,5 @@
-"""Collects a registry's objects: commits that never were HEAD, old commits that the pipeline has read, and segments and
-values to which no HEAD of the last week refers (docs/design/collection.md#rule-9).
+"""Deletes a registry's old objects: commits that never were HEAD, old commits that the pipeline has read, and segments
+and values to which no HEAD of the last week refers (docs/design/collection.md#rule-9).
 
 The HEADs that refer to a segment or a value are consecutive. So one that is older than the HEAD of a week ago, and is
 in neither that HEAD nor the current one, is in no HEAD that a page token or a marker may name.
@@ -43,7 +43,8 @@ class History:
 async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
     """Deletes registry commits that never were HEAD, and commits past the retention of receipts that the pipeline has
     read; then the segments and values to which neither HEAD nor the HEAD of a week ago refers, unless the latter is
-    unknown or can't be read. Does nothing if there is no registry yet."""
+    unknown or can't be read. Before that, fences the registry if HEAD is too old, except in a dry run, which only
+    counts. Does nothing if there is no registry yet."""
     found = await run.session.state.store.get(run.paths.manifest)
     if not isinstance(found, Found):
         return
@@ -100,8 +101,10 @@ async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryStat
 
 
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
-    """Deletes registry commits that never were HEAD, and old ones that the pipeline has read. Keeps the commits of HEAD
-    and of the newest commit with an object that is a week old, whose sequence number it sets in `history.past`."""
+    """Deletes registry commits that never were HEAD, and old ones that the pipeline has read and no later commit is
+    computed from. If the history has a gap, commits that are not in it are deleted only when they are old, too. Keeps
+    the commits of HEAD and of the newest commit with an object that is a week old, whose sequence number it sets in
+    `history.past`."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
     needed_from = await _needed_from(run, history, pipeline)
@@ -168,7 +171,7 @@ def _id(prefix: str, listed: Listed) -> str:
 
 
 async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
-    """Collects segments of the index that none of these HEADs names."""
+    """Deletes the old segments of the index that none of these HEADs names; a dry run only counts them."""
     named = {ref.id for head in heads for key_range in head.index.key_ranges("") if (ref := key_range.ref) is not None}
     await _collect_unnamed(run, Kind.REGISTRY_SEGMENT, run.paths.index_segments, named)
 
@@ -185,7 +188,7 @@ async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
 
 
 async def _collect_unnamed(run: Run, kind: Kind, prefix: str, named: set[str] | Names) -> None:
-    """Collects, and in a dry run only counts, the objects of a kind under a prefix that are older than `orphans_ms` and
+    """Deletes, and in a dry run only counts, the objects of a kind under a prefix that are older than `orphans_ms` and
     two margins, and whose ids are not in `named`, the ids to which the current HEAD, or the newest of more than
     `orphans_ms` ago, refers."""
     async with aclosing(

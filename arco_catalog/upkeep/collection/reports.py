@@ -10,6 +10,6 @@ from arco_catalog.upkeep.collection.run import Run
 
 
 async def collect_reports(run: Run, entities: Entities, runner: BatchRunner) -> None:
-    """Deletes reports that are older than the retention of receipts."""
+    """Deletes reports that are older than the retention of receipts. A dry run only counts them."""
     work = partial(delete_all, kind=Kind.REPORT)
     await run_older(runner, run, entities, run.paths.reports, run.retention.receipts_ms, work)

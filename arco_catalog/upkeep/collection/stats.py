@@ -19,7 +19,8 @@ class KindStats:
     oldest_ms: int | None = None
 
     def add(self, other: "KindStats") -> None:
-        """Adds the counts of other objects of the same kind."""
+        """Adds the counts of other objects of the same kind to these, and takes their first time if it is before this
+        one."""
         self.count += other.count
         self.bytes += other.bytes
         known = [each for each in (self.oldest_ms, other.oldest_ms) if each is not None]
@@ -74,7 +75,8 @@ class CollectionStats:
         self.unreadable += other.unreadable[: MAX_EXAMPLES - len(self.unreadable)]
 
     def to_json(self) -> JsonObject:
-        """Returns the counts as the fields of a report."""
+        """Returns the counts as the fields of a report: the totals, under `kinds` for each kind of which objects were
+        found, with the reason, and the examples of records that could not be read."""
         kinds: list[JsonValue] = [
             {
                 "kind": kind.value,

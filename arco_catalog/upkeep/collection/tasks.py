@@ -1,4 +1,4 @@
-"""Collects tasks that have ended, and hints without a task (docs/design/collection.md#rule-10)."""
+"""Deletes tasks that are over, and hints without a task (docs/design/collection.md#rule-10)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -24,7 +24,8 @@ async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> No
 
 
 async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
-    """Yields batches of hints that are due, and of tasks that are old enough."""
+    """Yields batches of hints that are due and older than the retention of orphans, and of versions of tasks: one
+    version of each task that has one older than the retention of tasks."""
     paths = run.paths
     hints: list[Listed] = []
     due: dict[str, Listed] = {}
@@ -93,8 +94,8 @@ async def _is_named(run: Run, task: str) -> bool:
 
 
 async def _collect(run: Run, stored: StoredTask) -> None:
-    """Deletes a task: first the inventory of its purge, or the records of its expiry. Then its versions in ascending
-    order, so that the task has the last version until the end."""
+    """Deletes a task and counts it; a dry run only counts it. First deletes the inventory of the purge, or the records
+    of the expiry; then the versions in ascending order, so that the task has the last version until the end."""
     versions: dict[int, Listed] = {}
     async with aclosing(run.pages(run.paths.task(stored.task.id))) as pages:
         async for page, _ in pages:

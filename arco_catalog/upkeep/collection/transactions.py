@@ -1,4 +1,4 @@
-"""Collects decisions of transactions that no marker or intent needs any more (docs/design/collection.md#rule-7)."""
+"""Deletes decisions of transactions that no marker or intent needs any more (docs/design/collection.md#rule-7)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,8 +26,9 @@ async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner
 
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, oldest_slot_ms: int | None) -> None:
-    """Settles the intents of the transactions in this batch that are older than the oldest marker slot and to which no
-    name in HEAD refers, and deletes their decisions. A dry run only counts these."""
+    """Deletes the decisions in this batch that are older than every remaining marker slot and to whose transaction no
+    name in HEAD refers, after it has settled the intents on pointers. One that can't be read is kept. A dry run only
+    counts these."""
     session = run.session
     unsettled = {*pending_transactions((await session.state.head()).index)}
     now_ms = session.now_ms()
@@ -61,7 +62,8 @@ async def _settle_intents(run: Run, key: str, transaction: str) -> bool:
 
 
 async def _settle(run: Run, entity: str, transaction: str) -> None:
-    """Settles the intent of a committed transaction in a pointer, if it is still there."""
+    """Settles the intent of a committed transaction in a pointer, if it is still there, and repeats that until it
+    applies. Raises `Stopped`, and `StoreError`."""
     state = run.session.state
     while True:
         pointer = await state.pointer(entity)

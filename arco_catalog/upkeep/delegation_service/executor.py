@@ -155,7 +155,7 @@ class WithoutCredentials:
 
 
 async def _count_left(execution: Execution, locations: list[Location]) -> int:
-    """Returns the number of files and other objects that are left below the locations of a table."""
+    """Returns the number of files and other objects that are left below the locations of a table after a purge."""
     count = 0
     for location in locations:
         others = OtherObjects()

@@ -20,7 +20,7 @@ class TaskObserver(Protocol):
 
 
 class NoObserver:
-    """Ignores the beginning and the end of each execution."""
+    """A `TaskObserver` of a delegation service that does nothing."""
 
     def started(self) -> None:
         """Does nothing."""

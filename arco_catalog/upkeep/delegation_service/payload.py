@@ -125,8 +125,8 @@ class DelegatedPurge:
         return str(uuid.UUID(bytes=digest[:16], version=5))
 
     def submitted(self, caller: str, *, record: str, at_ms: int) -> Task:
-        """Returns the first version of the task that executes this purge, without credentials. `record` is a new id for
-        that version, `at_ms` the time of the submission."""
+        """Returns the first version of the task that executes this purge at once: the request without credentials, and
+        the caller. `record` is a new id for that version, `at_ms` the time of the submission."""
         payload: JsonObject = {
             "common_payload": {"operation_type": self.operation, "realm_identifier": self.realm, **self.labels},
             "operation_parameters": {

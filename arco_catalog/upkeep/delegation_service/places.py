@@ -66,10 +66,10 @@ class Places:
         return location
 
     async def refuse_held(self, locations: Sequence[Location], table: TableIdentity, request: OperationRequest) -> None:
-        """Raises `LocationHeld` if a table of the deployment, live or dropped, has a location that overlaps one of
-        these, or if one of these overlaps the location of the deployment's catalogs. Neither counts for the table
-        itself if one of the catalogs hands its purge over. Raises `Unavailable` if a catalog can't be opened by the
-        service's configuration, and `StoreError`."""
+        """Raises `LocationHeld`, and logs the holder, if a table of the deployment, live or dropped, has a location
+        that overlaps one of these, or if one of these overlaps the location of the catalogs. Neither counts for the
+        table itself if one of the catalogs hands its purge over. Only in that case does the error name the holder.
+        Raises `Unavailable` if a catalog can't be opened by the service's configuration, and `StoreError`."""
         handed_over = False
         for each, catalog in await self._opened():
             session = catalog.session(request, ALLOW_ALL)
@@ -130,7 +130,7 @@ async def _handed_over(session: Session, locations: Sequence[Location], table: T
 
 
 def _tombstone(index: Index, table: TableIdentity) -> Steps[Tombstone | None]:
-    """Returns the tombstone of a table; None without one."""
+    """Returns the tombstone of a table in one catalog, by namespace, name and entity; None if the catalog has none."""
     key = tombstone_key(table.namespace, table.name, table.entity)
     yield Needs(keys=[key])
     found = index.get(key)
@@ -138,7 +138,8 @@ def _tombstone(index: Index, table: TableIdentity) -> Steps[Tombstone | None]:
 
 
 def _holder(index: Index, location: Location, but: Tombstone | None) -> Steps[str | None]:
-    """Names what has or had a location, except one tombstone's entity; None if nothing does."""
+    """Names the table that has or had a location overlapping this one, or the undecided transaction that may give it to
+    a table; None if nothing does. The entity of the tombstone `but` does not count."""
     ignored = [] if but is None else [but.entity]
     try:
         holder = yield from overlapping(index, location, but=ignored)

@@ -95,10 +95,11 @@ class DelegationService:
             raise Forbidden(f"A principal of the realm {of_caller!r} may not submit tasks of the realm {realm!r}")
 
     async def submit(self, session: Session, purge: DelegatedPurge, caller: str) -> Task:
-        """Accepts a purge as a task, and starts to execute it in the background. Returns the task; repeated submissions
-        of one purge return the same task. Raises `Forbidden` and `BadRequest` for a purge that is not allowed,
-        `LocationHeld` for locations of the deployment's catalogs, `TooManyRequests` if this process executes too many
-        tasks, `KeyReused` or `CommitStateUnknown` for an idempotency key that can't be used, and `StoreError`."""
+        """Accepts a purge as a task, and starts to execute it in the background unless it has succeeded or is running
+        here. Returns the task; repeated submissions of one purge return the same task, and one that has failed
+        continues. Raises `Forbidden` and `BadRequest` for a purge that is not allowed, `LocationHeld` for locations of
+        the deployment's catalogs, `TooManyRequests` if this process executes too many tasks, `KeyReused` or
+        `CommitStateUnknown` for an idempotency key that can't be used, and `StoreError`."""
         task = purge.task_id(caller)
         roots = self._access.places.roots([purge.location, purge.metadata_location])
         location = self._access.places.check(purge.location)
@@ -160,9 +161,9 @@ class DelegationService:
             await self._state.runtime.sleep(SWEEP_SECONDS)
 
     async def sweep_once(self) -> None:
-        """Lets every task fail whose process is gone, since the credentials were lost with it, and removes old hints
-        without a task. A running process continues its tasks within seconds, so a task that has been due for the length
-        of a lease has no process. Raises `StoreError`, and `CatalogError`."""
+        """Lets every task fail whose process is gone, since the credentials were lost with it, reports them to the
+        observer, and removes old hints without a task. A running process continues its tasks within seconds, so a task
+        that has been due for the length of a lease has no process. Raises `StoreError`, and `CatalogError`."""
         state = self._session("open").state
         worker = self._worker(self._state, {TABLE_PURGE: WithoutCredentials()})
         due = [hint async for hint in all_hints(state) if hint.task not in self._running and self._is_lost(hint)]
@@ -223,7 +224,7 @@ class DelegationService:
         return Worker(catalog, executors, _never, self._policies)
 
     def _session(self, task: str) -> Session:
-        """Returns a session for one task, with a deadline."""
+        """Returns a session for the work on one task, with a deadline `CALLS_MS` from now."""
         return task_session(self._state, task, self._state.runtime.now_ms() + CALLS_MS)
 
 

@@ -87,8 +87,9 @@ def storage_for(
 
 
 def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed: Sequence[str]) -> Mapping[str, str]:
-    """Returns environment variables for the endpoint and region in `config`. Raises `BadRequest` for an endpoint that
-    is neither in `environment` nor in `allowed`, and for an invalid region."""
+    """Returns environment variables for the S3 endpoint and the region in `config`; endpoints for other credentials or
+    signatures are not used. Raises `BadRequest` for any other endpoint that is neither in `environment` nor in
+    `allowed`, and for an invalid region."""
     found: dict[str, str] = {}
     own = {_normal(value) for name, value in environment.items() if "ENDPOINT" in name or name.endswith("_HOST")}
     permitted = own | {_normal(each) for each in allowed}
@@ -132,7 +133,8 @@ def _gcs(_location: Location, config: Mapping[str, str]) -> Mapping[str, str] | 
 
 
 def _azure(location: Location, config: Mapping[str, str]) -> Mapping[str, str] | None:
-    """Returns the variables for Azure that hold a task's credentials; None without any."""
+    """Returns the variable for Azure with the SAS token in a task's `config`: the one for the location's host, else for
+    the account, else for any; None without one."""
     host = location.authority.rpartition("@")[2]
     names = (f"adls.sas-token.{host}", f"adls.sas-token.{host.partition('.')[0]}", "adls.sas-token")
     token = next((config[name] for name in names if config.get(name)), None)

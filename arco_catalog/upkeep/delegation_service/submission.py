@@ -18,9 +18,9 @@ MAX_TRIES = 10
 
 async def bind_key(session: Session, task: str) -> bool:
     """Binds the idempotency key of the session's request to this request and the task's id. Returns true if an earlier
-    sending of the request has done so, and false if this one does or if the request has no key. Raises `KeyReused` if
-    the key is bound to another request, `CommitStateUnknown` for a key that is too old, and `BadRequest` for one from
-    the future."""
+    sending of the request has done so, also concurrently, and false if this one does or if the request has no key.
+    Raises `KeyReused` if the key is bound to another request, `CommitStateUnknown` for a key that is too old, and
+    `BadRequest` for one from the future."""
     attempt = session.runtime.ulid()
     await session.identify()
     guard = IdempotencyGuard(session)
@@ -39,10 +39,10 @@ async def bind_key(session: Session, task: str) -> bool:
 
 
 async def submit_task(session: Session, purge: DelegatedPurge, caller: str, *, key_was_sent_before: bool) -> Task:
-    """Returns the task of a submission, which it creates if there is none. A task that has failed is resubmitted, and
-    continues from its checkpoint. `key_was_sent_before` is whether the key of the request was sent before: then only a
-    task that failed for lost credentials is submitted again. Raises `StoreError`, and `CommitStateUnknown` if other
-    processes change the task at each of `MAX_TRIES` attempts."""
+    """Returns the task of a submission, which it creates, with a hint for workers, if there is none. A task that has
+    failed is resubmitted, and continues from its checkpoint. `key_was_sent_before` is whether the key of the request
+    was sent before: then only a task that failed for lost credentials is submitted again. Raises `StoreError`, and
+    `CommitStateUnknown` if other processes change the task at each of `MAX_TRIES` attempts."""
     task = purge.task_id(caller)
     for _ in range(MAX_TRIES):
         stored = await read_task(session.state, task)

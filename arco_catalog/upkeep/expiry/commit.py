@@ -88,8 +88,9 @@ class ExpireSnapshots(CommitRelation):
         self.found = ExpiryPlan()
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PointerCommit | NoOp | Prerequisite:
-        """Plans what expires of the table that was read, and a record of it, which is written before the commit.
-        Changes nothing if nothing expires, or if the name has another table by now."""
+        """Plans what expires of the table that was read, which is then in `found`, and a record of it, which is written
+        before the commit. Changes nothing if nothing expires or something holds the expiry back, or if the name has
+        another table by now."""
         entry, pointer, base = read_set.entry, read_set.pointer, read_set.base
         if read_set.refusal is not None or entry is None or pointer is None or base is None:
             return await super().plan(read_set, attempt)

@@ -46,7 +46,7 @@ class DeletionProgress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "DeletionProgress":
-        """Reads the progress in a task's checkpoint."""
+        """Reads the progress in a task's checkpoint; at the first step of one part if it has none."""
         stored = mapping(checkpoint, "deletion")
         step, parts = optional_text(stored, "step") or DATA, max(1, count_in(stored, "parts"))
         return cls(step, count_in(stored, "part"), parts, Progress.parse(mapping(stored, "removed")))
@@ -59,7 +59,8 @@ class DeletionProgress:
 
 @dataclass
 class _Files:
-    """The files of one kind by their locations, in any spelling, with a spelling of each."""
+    """The files of one kind inside the table's locations, by location, so that two spellings of one location are one
+    file; with the last spelling and the size."""
 
     own: Callable[[str], Location | None]
     names: dict[Location, ReachedFile] = field(default_factory=dict)
@@ -104,8 +105,9 @@ class FileDeletion:
         self._last: _Look | None = None
 
     async def delete(self) -> DeletionProgress:
-        """Deletes the files step by step from the position in the checkpoint, and returns the counts. Raises
-        `TaskFailed` if a file that names others can't be read, `LeaseLost`, and `StoreError`."""
+        """Deletes the files step by step from the position in the checkpoint, and returns the progress at the end, with
+        the counts of all leases. Raises `TaskFailed` if a file that names others can't be read, `LeaseLost`, and
+        `StoreError`."""
         while self.progress.step == DATA and self.progress.part < self.progress.parts:
             await self._delete_part()
         while self.progress.step != DONE:
@@ -123,10 +125,10 @@ class FileDeletion:
         return self.progress
 
     async def _delete_part(self) -> None:
-        """Deletes the present part of the data files and delete files, except files that the table still needs. If the
-        part has more names than fit into memory, deletes nothing, divides the files into four times as many parts, and
-        begins with the first. Raises `TaskFailed` if there would be more than `MAX_PARTS`, and if a manifest is missing
-        or can't be read."""
+        """Deletes the present part of the data files and delete files that expired manifests name, except files that
+        the table still needs, and moves to the next part. If the part has more names than fit into memory, deletes
+        nothing, divides the files into four times as many parts, and begins with the first. Raises `TaskFailed` if
+        there would be more than `MAX_PARTS`, and as `_look` and `_keep_live` do."""
         part, parts = self.progress.part, self.progress.parts
         look = await self._look()
         found = _Files(self._removal.own)
@@ -158,9 +160,9 @@ class FileDeletion:
         await self._save(replace(self.progress, part=part + 1))
 
     async def _keep_live(self, look: _Look, found: _Files) -> None:
-        """Takes the files out of `found` that a manifest of the table, or of snapshots that were removed not long ago,
-        names. A missing manifest of the table might name them: raises `StoreUnavailable` if the table has changed
-        meanwhile, else `TaskFailed`."""
+        """Takes the files out of `found` that a live entry names, in a manifest of the table or of snapshots that were
+        removed not long ago. Missing manifests of the latter are passed over. A missing one of the table might name
+        them: raises `StoreUnavailable` if the table has changed since, else `TaskFailed`."""
 
         async def keep_young(manifest: str, gone: list[str] | None = None) -> None:
             async with aclosing(entries_of(self._execution, manifest, gone, live_only=True)) as blocks:
@@ -177,8 +179,9 @@ class FileDeletion:
         await for_each(look.young, READ_AT_ONCE, keep_young)
 
     async def _look(self) -> _Look:
-        """Reads what the table names now, unless it has the metadata files of the last look. Raises `TaskFailed` for
-        a file that is missing or can't be read, and `StoreUnavailable` if the table changed meanwhile."""
+        """Reads what the table and the records of expiries name now; if the table has the metadata files of the last
+        look, returns that one. Raises `TaskFailed` for a file that is missing or can't be read, and `StoreUnavailable`
+        if the table has changed since."""
         session = self._execution.session()
         metadata = (*await metadata_files(session, await session.state.pointer(self._entity)),)
         if self._last is None or self._last.metadata != metadata:
@@ -260,7 +263,8 @@ class FileDeletion:
         )
 
     async def _note(self, files: int) -> None:
-        """Counts deleted files, and saves the progress in the task if some time has passed since the last time."""
+        """Takes the counts of deleted files into the progress, and saves it in the task if some time has passed since
+        the last time, or many files were deleted. `files` is how many were dealt with since the last call."""
         self.progress = replace(self.progress, removed=self._removal.progress)
         await self._execution.progress({**self._execution.checkpoint, "deletion": self.progress.to_json()}, files)
 
@@ -271,7 +275,7 @@ class FileDeletion:
 
 
 class _TooMany(Exception):
-    """A part has more files than fit into memory."""
+    """A part of the files that an expiry is to delete has more names than fit into memory."""
 
 
 def part_of(location: Location | None, parts: int) -> int:

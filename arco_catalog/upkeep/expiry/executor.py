@@ -41,9 +41,10 @@ class ExpiryExecutor:
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Executes one attempt: the commit, if it is not made, or the deletion once the files are old enough. Raises
-        `NotYet` while they are not, and in a copy; `TaskFailed` if a retry can't help, `LeaseLost`, and for a failed
-        attempt that is retried other errors, such as `StoreError`."""
+        """Executes one attempt: the commit, if it is not made, or the deletion once the files are old enough. Returns
+        the result if nothing expires, or after the deletion, which it adds to the worker's statistics. Raises `NotYet`
+        after the commit and while the files are not old enough, and in a copy; `TaskFailed` if a retry can't help,
+        `LeaseLost`, and for a failed attempt that is retried other errors, such as `StoreError`."""
         session = execution.session()
         head = await session.state.head()
         if head.copy_of is not None:
@@ -73,8 +74,9 @@ class ExpiryExecutor:
 
 
 async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
-    """Removes what has expired by one commit, and schedules the deletion of the files by raising `NotYet`. Returns the
-    result if nothing was removed, with the reason. Raises `TaskFailed`, and `StoreError`."""
+    """Removes what has expired by one commit, adds it to the worker's statistics, and schedules the deletion of the
+    files by raising `NotYet`. Returns the result if neither this lease nor a previous one removed anything, with the
+    reason. Raises `TaskFailed`, and `StoreError`."""
     held_back, plan = await obstacle(execution, table), None
     if held_back is None:
         retention_of = await _retention_of(execution, table)
@@ -117,7 +119,8 @@ async def _expire(execution: Execution, table: LiveTable, retention_of: Retentio
 
 
 def _waiting(checkpoint: JsonObject) -> str:
-    """Returns the result of a task whose files are deleted later."""
+    """Returns a sentence about a task with this checkpoint: how many snapshots were removed, and that the files are
+    deleted later."""
     return f"Removed {count_in(checkpoint, 'snapshots'):,} snapshots; the files that only they need are deleted later"
 
 
@@ -151,8 +154,8 @@ def retention_by(settings: SnapshotExpiry) -> RetentionOf:
 
 
 async def obstacle(sessions: Sessions, table: LiveTable) -> str | None:
-    """Returns why no file of a table may be deleted, by the registry: another table's locations overlap its own or it
-    borrows files, or lends them. None if nothing prevents it. Raises `StoreError`."""
+    """Returns why no file of a table may be deleted, by the registry: locations of another table overlap the table's
+    own, or the table borrows files or lends them. None if nothing prevents it. Raises `StoreError`."""
     own = Location.of_normal(table.entry.locations[0]).uri  # all locations are compared
     return await deletion_obstacle(sessions.session(), table.entry, own)
 
@@ -190,7 +193,7 @@ async def _delete_files(execution: Execution, table: LiveTable) -> DeletionProgr
 async def _sharer(execution: Execution, table: LiveTable) -> str | None:
     """Returns a clause that names another table, live or dropped, with a file at this table's locations. None if there
     is none, if the settings trust locations, or if a search ended less than `SEARCH_AGE_MS` ago, which is not repeated.
-    A search may take several leases."""
+    A search may take several leases; its begin and its end are saved in the checkpoint."""
     if execution.session().settings.purge.trust_locations:
         return None
     checkpoint = execution.checkpoint
@@ -207,7 +210,8 @@ async def _sharer(execution: Execution, table: LiveTable) -> str | None:
 
 
 def _finished(removed: str, progress: DeletionProgress) -> TaskResult:
-    """Returns the result of a task after the deletion of files."""
+    """Returns the result of an expiry after the deletion of files: the sentence `removed` with the number of deleted
+    files, and the counts."""
     counts = progress.removed
     details: JsonObject = {
         "files_deleted": counts.files,

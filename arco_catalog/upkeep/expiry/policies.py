@@ -15,7 +15,8 @@ from arco_catalog.tasks.execution import Sessions
 
 
 def nearest_policy(index: Index, namespace: Namespace, name: str) -> Steps[AttachedPolicy | None]:
-    """Returns the attachment of the policy of snapshot expiry that applies to a table; None if none does."""
+    """Returns the attachment of the policy of snapshot expiry that applies to a table: to the table itself, else to the
+    nearest namespace, else to the catalog; None if there is none, or no such table."""
     chain = yield from chain_of(index, Securable(namespace, name))
     if chain is None:
         return None
@@ -33,8 +34,8 @@ class PolicyReader:
         self._read: dict[str, Policy | None] = {}
 
     async def of(self, namespace: Namespace, name: str) -> Policy | None:
-        """Returns the enabled policy that applies to a table; None if there is none. Raises `InvalidPolicy` if its
-        content is no JSON object, and `StoreError`."""
+        """Returns the policy of snapshot expiry that applies to a table, if it is enabled; None if there is none or it
+        is disabled. Raises `InvalidPolicy` if the policy's content is no JSON object, and `StoreError`."""
         attached = await carry_out(
             self._sessions.session().state, self._index, nearest_policy(self._index, namespace, name)
         )

@@ -54,7 +54,7 @@ class SweepExecutor:
 
 
 def _period(task: Task) -> str:
-    """Returns the period of a sweep. Raises `TaskFailed` without one."""
+    """Returns the period in the payload of a sweep's task, which is a day. Raises `TaskFailed` without one."""
     period = optional_text(task.payload, "period")
     if period is None:
         raise TaskFailed("the payload of the task has no period")

@@ -42,7 +42,8 @@ async def own_tables(session: Session, index: Index, after: str = "") -> AsyncGe
 
 
 def own_table(namespace: Namespace, name: str, entry: RelationEntry) -> LiveTable | None:
-    """Returns a table by its entry; None if its snapshots may not be expired, as those of `own_tables` may."""
+    """Returns a table by its entry; None if its snapshots may not be expired: a view, a table of another format or of
+    another catalog, one of the pipeline, or a name that a transaction has not settled."""
     is_own = entry.kind == "table" and has_pointer(entry.json) and entry.transaction is None
     return LiveTable(namespace, name, entry) if is_own and namespace[0] != NAMESPACE else None
 

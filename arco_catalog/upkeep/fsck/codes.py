@@ -29,17 +29,18 @@ _Member = tuple[str, Severity, str, str, str]
 
 
 def _error(value: str, meaning: str, remedy: str, repair: str = "") -> _Member:
-    """Returns the member of a code for what must not be."""
+    """Returns the fields of a code with the severity of an error. `value` is the public name; `repair` is the effect of
+    `--repair`, empty if there is none."""
     return value, Severity.ERROR, meaning, remedy, repair
 
 
 def _warning(value: str, meaning: str, remedy: str, repair: str = "") -> _Member:
-    """Returns the member of a code for what may need an operator."""
+    """Returns the fields of a code with the severity of a warning; `value` and `repair` as in `_error`."""
     return value, Severity.WARNING, meaning, remedy, repair
 
 
 def _note(value: str, meaning: str, remedy: str, repair: str = "") -> _Member:
-    """Returns the member of a code for what needs nothing."""
+    """Returns the fields of a code with the severity of a note; `value` and `repair` as in `_error`."""
     return value, Severity.NOTE, meaning, remedy, repair
 
 

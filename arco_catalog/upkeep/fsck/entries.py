@@ -152,7 +152,8 @@ def _note(examination: Examination, seen: _IndexFacts, key: str, entry: JsonObje
 
 
 def _relation(entry: RelationEntry, name: str, state: str, key: str) -> Relation:
-    """Returns the relation of an entry, to examine it."""
+    """Returns the table or view of a registry entry as later parts of the check examine it. `key` is the key of the
+    entry in the index, `state` is `live` or the state of the tombstone."""
     return Relation(entry.entity, entry.kind, name, state, key, entry.locations, entry.borrowed)
 
 
@@ -189,7 +190,7 @@ def _mismatched_tasks(examination: Examination, seen: _IndexFacts) -> list[str]:
 
 
 def _normal(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Returns the pairs with locations that have no slash at the end."""
+    """Returns the pairs of entity and location without slashes at the end of the locations."""
     return {(entity, location.rstrip("/")) for entity, location in pairs}
 
 
@@ -209,7 +210,8 @@ async def _entries(examination: Examination, index: Index) -> AsyncGenerator[Ent
 
 
 async def _segment(examination: Examination, key_range: KeyRange) -> Segment | Finding:
-    """Reads a segment and checks it against its reference. Returns a finding for a corrupt or missing one."""
+    """Reads a segment of the index. Returns a finding in place of it if it is missing, corrupt, or differs from the
+    reference in HEAD by size, order or range of keys."""
     ref = key_range.ref
     assert ref is not None
     key = examination.paths.index_segment(ref.id)

@@ -13,8 +13,8 @@ from arco_catalog.upkeep.fsck.findings import Finding
 
 
 async def examine_feed(examination: Examination) -> Findings:
-    """Examines the objects of the event feed, and yields the findings. Segments before the floor are not examined: a
-    collection was interrupted."""
+    """Examines the objects of the event feed, and yields the findings. Segments before the floor are not examined: an
+    interrupted collection left them. A floor that can't be read is a finding, and then all segments are examined."""
     state, paths = examination.session.state, examination.paths
     try:
         floor = await read_feed_floor(state)
@@ -39,7 +39,8 @@ async def examine_feed(examination: Examination) -> Findings:
 
 
 async def _segments(examination: Examination, numbers: list[int], floor: int) -> Findings:
-    """Examines the segments that begin with these numbers, in ascending order."""
+    """Examines the segments that begin with these numbers, in ascending order. Yields findings for a segment that can't
+    be read, for a missing one before another, from `floor` on, and for one that names another predecessor."""
     before: FeedSegment | None = None
     expected: int | None = floor
     for number in numbers:

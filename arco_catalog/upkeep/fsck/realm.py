@@ -9,8 +9,9 @@ from arco_catalog.upkeep.fsck.registry import examine_registry
 
 
 async def check_realm(examination: Examination) -> Findings:
-    """Examines a realm's registry and records, without the state of its catalogs, and yields the findings; among them
-    is the state of catalogs that the realm does not have. Raises `StoreError`."""
+    """Examines a realm's registry and records, without the state of its catalogs, and yields the findings. If the
+    registry's index could be read, folders with the state of catalogs that the realm does not have are findings too,
+    unless they were written a moment ago. Raises `StoreError`."""
     for part in (examine_registry, examine_records):
         async for finding in part(examination):
             yield finding

@@ -75,7 +75,7 @@ async def examine_records(examination: Examination) -> Findings:
 
 
 def _unknown(key: str) -> Finding:
-    """Returns the finding for an object that the catalog does not know."""
+    """Returns the finding for an object with a key that no version of the catalog writes."""
     return Finding(Code.OBJECT_UNKNOWN, key, "no object of the catalog has such a key")
 
 
@@ -115,8 +115,9 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
 
 
 async def _examine_receipt(examination: Examination, key: str) -> Sequence[Finding]:
-    """Checks the form and the key of a receipt. Of a committed one, checks that the metadata file that it replaced is
-    not current, and has a receipt."""
+    """Returns the findings about a receipt: its form and key, and of a committed one, that the metadata file that it
+    replaced is not current, and has a receipt. An OpenLineage event at the key is examined as such. None for an object
+    that was deleted since the listing."""
     if examination.paths.is_lineage_event(key):
         return await _examine_lineage_event(examination, key)
     found = await examination.read(key)
@@ -146,7 +147,7 @@ async def _examine_receipt(examination: Examination, key: str) -> Sequence[Findi
 
 
 async def _examine_lineage_event(examination: Examination, key: str) -> Sequence[Finding]:
-    """Checks that a lineage event can be read, and that its name is that of its contents."""
+    """Returns a finding if an OpenLineage event can't be read, or has another name than the one of its contents."""
     found = await examination.read(key)
     if found is None:
         return []
@@ -180,7 +181,8 @@ async def _still_current(examination: Examination, entity: str, location: str) -
 
 
 async def _examine_transaction(examination: Examination, key: str) -> Sequence[Finding]:
-    """Checks a transaction object, and that it is decided within its lease."""
+    """Returns a finding if the object of a transaction can't be read, is of another transaction, or is undecided though
+    its lease has expired."""
     found = await examination.read(key)
     if found is None:
         return []
@@ -199,7 +201,7 @@ async def _examine_transaction(examination: Examination, key: str) -> Sequence[F
 
 
 async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding]:
-    """Checks the form and the key of the claim of a metadata file."""
+    """Returns a finding if the claim on a metadata file can't be read, has an unknown value, or is of another file."""
     found = await examination.read(key)
     if found is None:
         return []
@@ -216,7 +218,8 @@ async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding
 
 
 def _readable(code: Code, parse: Callable[[str, Found], object]) -> _Examine:
-    """Returns the examination of objects that only need to be readable, with the code of those that are not."""
+    """Returns the examination of objects that only need to be readable: it has a finding with this code if `parse`
+    raises `InternalError`."""
 
     async def examine(examination: Examination, key: str) -> Sequence[Finding]:
         found = await examination.read(key)

@@ -30,7 +30,8 @@ _LOST = "no such object, and without it manifest.json could not be computed if i
 
 async def examine_registry(examination: Examination) -> Findings:
     """Examines HEAD, the commits, the index and the intents of a registry, yields all findings, and adds the facts that
-    later parts need.
+    later parts need. If HEAD is missing or can't be read, that is the only finding; none if there are no commits
+    either.
 
     Commits are listed before HEAD is read. A listed commit with a listed child was HEAD by then, so HEAD, which is read
     later, must be one of its descendants.
@@ -169,8 +170,9 @@ async def _look_at(examination: Examination, commit: str, head: str, needed: Con
 
 
 async def _examine_intents(examination: Examination, index: Index) -> Findings:
-    """Examines the transactions that have intents on names in the index: the decision object of each must exist, and
-    the intents must be settled some time after the decision."""
+    """Yields a finding for each transaction with intents on names in the index whose decision object is missing, or,
+    with a repair, that was decided some time ago, if the names still have them. A pending transaction has none, nor has
+    one with a decision that can't be read."""
     state = examination.session.state
 
     async def look(transaction: str) -> Sequence[Finding]:

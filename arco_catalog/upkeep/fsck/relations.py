@@ -44,8 +44,9 @@ async def examine_relations(examination: Examination) -> Findings:
 
 
 async def _examine(examination: Examination, relation: Relation) -> Sequence[Finding]:
-    """Returns the findings about one table or view and its objects. A purged one has no objects any more; of one that
-    is being purged, only the pointer is examined."""
+    """Returns the findings about one table or view: the pointer, the metadata file, the claim of a registration, and
+    the receipt unless the pointer was written just now. A purged one has no objects any more; of one that is being
+    purged, only the pointer is examined. Adds a readable pointer to `examination.current`."""
     if relation.state == PURGED:
         return []
     key = examination.paths.pointer(relation.entity)
@@ -176,7 +177,8 @@ async def _examine_manifest_lists(examination: Examination, relation: Relation, 
 
 
 async def _examine_receipt(examination: Examination, relation: Relation, file: MetadataFile) -> list[Finding]:
-    """Checks that a metadata file has a committed receipt, unless a collection may have deleted it."""
+    """Returns a finding with a repair if a metadata file has no committed receipt, unless a collection may have deleted
+    it."""
     key = commit_key(relation.entity, file.location)
     path = examination.paths.receipt(receipt.COMMITTED, key, file.ms)
     examination.examined += 1

@@ -46,7 +46,7 @@ class FindingCollector:
 
 
 def _by_severity(finding: Finding) -> tuple[int, str, str]:
-    """Returns the sort key of findings."""
+    """Returns the sort key of findings: by severity, errors first, then by code and place."""
     return ORDER.index(finding.code.severity), finding.code, finding.where
 
 

@@ -42,7 +42,8 @@ class Roles:
             self._leads[kind, name] = text(entry, "name")
 
     def misfits(self) -> Iterator[str]:
-        """Yields a sentence for each inconsistency between the added entries."""
+        """Yields a sentence for each inconsistency between the added entries: an entry on one side only, sides with
+        different privileges, a role that does not exist, and the ones in the records of principals."""
         for kind, other in OTHER_SIDE.items():
             one, another = self._sides[kind], self._sides[other]
             for left, right in sorted({*one, *((right, left) for left, right in another)}):
@@ -57,7 +58,8 @@ class Roles:
         yield from self._misfits_of_principals()
 
     def _misfits_of_principals(self) -> Iterator[str]:
-        """Yields the contradictions in the records of principals."""
+        """Yields a sentence for each inconsistency in the records of principals: a role or principal that does not
+        exist, or an id, client or subject that leads to another principal or to none."""
         ids = {principal.entity for principal in self._principals.values()}
         for principal, role in sorted(self._sides["has-role"]):
             if principal not in ids or role not in self._roles:

@@ -98,11 +98,12 @@ class TableFiles:
             await gather(*(self._manifest(*each) for each in batch))
 
     def _report(self, code: Code, where: str, found: str = "") -> None:
-        """Counts a finding about this table."""
+        """Adds a finding about this table, with the kind and name of the table in the description, to the tally."""
         self.tally.count(Finding(code, where, f"{self._relation.called}{': ' if found else ''}{found}"))
 
     async def _read_names(self, pointer: Pointer) -> "_NamedFiles | None":
-        """Returns the files that the table's metadata file names; None if that can't be read."""
+        """Returns the files that the metadata file named by a table's pointer names; None if that file is missing, out
+        of reach or corrupt. The cache does not keep it."""
         file = pointer.metadata.location
         try:
             return await self._files.extract(file, partial(_named_files, registered_from=pointer.registered_from))
@@ -112,13 +113,14 @@ class TableFiles:
             self._files.forget(file)
 
     async def _all(self, looks: Iterable[Coroutine[None, None, None]]) -> None:
-        """Awaits these checks, `AT_ONCE` at a time."""
+        """Awaits the examinations of these files, `AT_ONCE` at a time."""
         for batch in batches(looks, AT_ONCE):
             await gather(*batch)
 
     async def _logged(self, logged: "_LoggedFile", uuid: JsonValue) -> None:
-        """Examines an earlier metadata file in the log of the current one: its time must be that in the log, and its
-        table's uuid must be `uuid`, that of the current file."""
+        """Adds a finding to the tally if an earlier metadata file in the log of the current one is missing, can't be
+        read, or does not have the time in the log and the table's `uuid`. One that can't be reached is counted by its
+        folder."""
         file = logged.location
         self._note_place(file)
         async with self._slots:
@@ -145,7 +147,7 @@ class TableFiles:
                 self._files.forget(file)
 
     async def _statistics(self, file: str, size: JsonValue) -> None:
-        """Reports a statistics file that does not exist or does not have `size` bytes."""
+        """Adds a finding to the tally if a statistics file does not exist or does not have `size` bytes."""
         differs = await self._size_differs(file, size)
         if differs is None:
             self._report(Code.STATISTICS_MISSING, file)
@@ -187,8 +189,8 @@ class TableFiles:
             self._report(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
-        """Checks that the data or delete file of a manifest's entry exists and has this size. Does nothing for an entry
-        that is deleted, and for a file that was checked before."""
+        """Adds a finding to the tally if the data or delete file of a manifest's entry does not exist or does not have
+        this size. Does nothing for an entry that is deleted, and for a file that was checked before."""
         named = record.get("data_file")
         file = named.get("file_path") if isinstance(named, dict) else None
         if not isinstance(named, dict) or not isinstance(file, str):

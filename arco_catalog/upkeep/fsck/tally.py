@@ -27,7 +27,8 @@ class Tally:
         return bool(self.counts or self.elsewhere or self.unreachable)
 
     def count(self, finding: Finding) -> None:
-        """Counts a finding, and keeps it if it is among the first `MAX_FINDINGS` of its code."""
+        """Counts a finding about the table by its code, and keeps it if it is among the first `MAX_FINDINGS` of that
+        code."""
         self.counts[finding.code] += 1
         if self.counts[finding.code] <= MAX_FINDINGS:
             self.found.append(finding)

@@ -85,7 +85,7 @@ class _Look:
 
     @property
     def _where(self) -> str:
-        """The key of the task's records."""
+        """The prefix of the keys of the task's versions."""
         return self._examination.paths.task(self._task)
 
     async def _unstored(self) -> Sequence[Finding]:
@@ -105,8 +105,9 @@ class _Look:
         return [self._hint_missing(_called(tombstone))]
 
     async def _versions(self) -> tuple[list[Finding], _Last | None]:
-        """Examines the versions of the task. Returns the findings, and the last version; None in place of it if it
-        can't be read, or no longer exists."""
+        """Examines the versions of the task. Returns the findings about ones that can't be read, are of another task or
+        number, can't follow the one before, or are missing before others, and the last version; None in place of it if
+        it can't be read, or no longer exists."""
         numbers, paths = sorted(self._listed.numbers), self._examination.paths
         found: list[Finding] = []
         tasks: dict[int, Task] = {}
@@ -152,7 +153,8 @@ class _Look:
         ]
 
     async def _examine_last(self, last: _Last) -> Sequence[Finding]:
-        """Returns the findings about the task by the last version, compared with the tombstone and the hints."""
+        """Returns the findings about the task by the last version: that its tombstone names a later one, that a task
+        that is over still has a hint, that another has none, or that a due purge has no tombstone."""
         task, tombstone = last.task, self._tombstone
         if tombstone is not None and _fence(tombstone) > task.number:
             reason = f"{_called(tombstone)}: version {_fence(tombstone)} was written into its tombstone"
@@ -172,7 +174,8 @@ class _Look:
         return []
 
     async def _examine_end(self, task: Task) -> Sequence[Finding]:
-        """Checks that an ended purge did not fail after its start, and that its tombstone ended with it."""
+        """Returns a finding if an ended purge failed after it had begun, or if it succeeded and HEAD has a tombstone
+        that waits for it; none without a tombstone."""
         tombstone = self._tombstone
         if tombstone is None or (task.status is Status.FAILURE and tombstone.state != PURGING):
             return []
@@ -212,5 +215,5 @@ def _fence(tombstone: Tombstone) -> int:
 
 
 def _called(tombstone: Tombstone) -> str:
-    """Returns how findings name a dropped table."""
+    """Returns the words by which findings name a dropped table: the state of its tombstone, and its dotted name."""
     return f"{tombstone.state} table {'.'.join((*tombstone.namespace, tombstone.name))}"

@@ -38,8 +38,8 @@ def _on_spark(execution: Execution) -> str:
 
 
 async def _name_of(execution: Execution, conflict: InTheWay) -> str:
-    """Returns the name of the table that blocks a purge, from the conflict itself or else from the registry; "a table
-    without a name" if neither has it."""
+    """Returns the dotted name of the table that blocks a purge, from the conflict itself or else from the registry,
+    whose names it then reads one by one; "a table without a name" if neither has it."""
     if len(conflict.name) > 1:
         return dotted(conflict.name[:-1], conflict.name[-1])
     async with aclosing(other_relations(execution, "")) as relations:

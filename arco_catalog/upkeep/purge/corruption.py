@@ -51,8 +51,9 @@ async def are_unchanged(sessions: Sessions, unread: Sequence[UnreadFile]) -> boo
 
 
 async def _corrupt_version(sessions: Sessions, file: Corruption) -> str | None:
-    """Returns the version at which a file can't be read; None if it has changed since that was found. The file is read
-    once more between two calls for the version: another writer may have restored it after the first read."""
+    """Returns the version at which a file can't be read; None if it can be read now, or has another version after that
+    read. The file is read once more between two calls for the version: another writer may have restored it after the
+    first read."""
     version = await _version_of(sessions, file.location)
     try:
         await file.read()

@@ -60,9 +60,11 @@ class Delegate:
     vending: "Callable[[], Vending]"
 
     async def purge(self, execution: Execution, tombstone: Tombstone, pointer: Pointer) -> None:
-        """Submits the purge of a table to the service, if it may be handed over, and returns when the service has
-        stopped. The caller deletes the files that are left; all of them if the purge was not handed over. Raises
-        `DelegateFailed`, `TaskFailed`, `LeaseLost`, and `StoreError`."""
+        """Submits the purge of a table to the service, with each submission noted in the checkpoint, and returns
+        when the service has succeeded. Submits it once more if the service has lost the credentials. Does nothing if
+        the purge may not be handed over, if a worker has begun to delete, or if the metadata file is missing. The
+        caller then deletes the files that are left. Raises `DelegateFailed` if the service fails, `TaskFailed`,
+        `LeaseLost`, and `StoreError`."""
         session = execution.session()
         if not _delegation(execution):
             if Progress.parse(execution.checkpoint).deleting:  # a worker began before delegation was configured
@@ -90,8 +92,9 @@ class Delegate:
         )
 
     async def _submit(self, execution: Execution, tombstone: Tombstone, payload: JsonObject) -> DelegatedTask:
-        """Submits a purge with fresh credentials, after the checkpoint has recorded the service and the expiry of the
-        credentials. Returns the service's task."""
+        """Submits a purge with fresh credentials and a new idempotency key, after the checkpoint has noted the
+        service, the latest expiry of credentials that it has, and that files may be deleted. Returns the service's
+        task."""
         credentials = await self._issue_credentials(execution, tombstone)
         parameters: JsonObject = {**mapping(payload, "operation_parameters"), "config": {**credentials.config}}
         expires_ms = _latest_expiry(_delegation(execution), credentials)
@@ -103,8 +106,9 @@ class Delegate:
         )
 
     async def _wait_until_ended(self, execution: Execution, submitted: DelegatedTask) -> DelegatedTask:
-        """Polls the service to the end of the submitted task, and returns the last state. Raises `DelegateFailed` if
-        the service no longer has the task, or does not answer until the credentials that it received have expired."""
+        """Polls the service, less and less often, until the submitted task has succeeded or failed, and returns the
+        last state. Raises `DelegateFailed` if the service no longer has the task, or does not answer until the
+        credentials that it received have expired, `LeaseLost`, and `StoreError` if the service refuses the call."""
         task, pause_s = submitted, FIRST_PAUSE_S
         while task.status not in _ENDED:
             execution.check()
@@ -157,8 +161,9 @@ class Delegate:
 
 async def wait_for_delegate(execution: Execution) -> None:
     """Returns when no delegation service can be deleting files of the purge any more, and then removes the record of
-    the delegation. Raises `NotYet` until the credentials of the service have expired, and `TaskFailed` for credentials
-    without an expiry, since only the service itself knows when it stops."""
+    the delegation and the inventory from the checkpoint; at once if the purge was not handed over. Raises `NotYet`
+    until the credentials of the service have expired, and `TaskFailed` for credentials without an expiry, since only
+    the service itself knows when it stops."""
     delegation = _delegation(execution)
     if not delegation:
         return
@@ -194,8 +199,9 @@ def _as_deleting(execution: Execution) -> JsonObject:
 
 
 async def _end_delegation(execution: Execution, result: JsonObject | None = None) -> None:
-    """Removes the record of the delegation and the inventory from the checkpoint and saves it, with the counts in
-    `result`, which a service that succeeded returned."""
+    """Removes the record of the delegation and the inventory from the checkpoint and saves it, with marks that the
+    purge was handed over and that files may be deleted, and with the counts in `result`, which a service that succeeded
+    returned."""
     rest: JsonObject = {name: value for name, value in _as_deleting(execution).items() if name != DELEGATED}
     progress = Progress.parse(rest).without_inventory()  # the service has deleted files of the inventory
     progress = replace(progress, handed_over=True).with_result(result or {})
@@ -210,8 +216,8 @@ def _may_be_deleting(delegation: JsonObject, now_ms: int) -> bool:
 
 
 def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int | None:
-    """Returns the latest expiry in milliseconds since 1970 of these credentials and of those that a previous submission
-    of this delegation sent; None if either do not expire."""
+    """Returns the latest expiry in milliseconds since 1970 of these credentials and of the ones that a previous
+    submission of this delegation sent, unless that one is over; None if either do not expire."""
     if not delegation or delegation.get("ended") is True:
         return credentials.expires_ms
     earlier = delegation.get("expires_ms")
@@ -221,9 +227,9 @@ def _latest_expiry(delegation: JsonObject, credentials: TableCredentials) -> int
 
 
 async def _table_fields(execution: Execution, pointer: Pointer) -> JsonObject | None:
-    """Returns the fields of the table's metadata that are sent to the service; None if the metadata file is missing. If
-    a previous lease has submitted the purge, returns the fields that it sent, since the service takes an equal payload
-    for the same task."""
+    """Returns the location, uuid and format version in the table's metadata file, which are sent to the service; None
+    if the file is missing. If a previous lease has submitted the purge, returns the fields that it sent, since the
+    service takes an equal payload for the same task."""
     submitted = mapping(_delegation(execution), "metadata")
     if submitted:
         return submitted
@@ -238,7 +244,8 @@ async def _table_fields(execution: Execution, pointer: Pointer) -> JsonObject | 
 
 
 def _payload(execution: Execution, tombstone: Tombstone, pointer: Pointer, metadata: JsonObject) -> JsonObject:
-    """Returns the body of the submission (docs/delegation-service.openapi.yaml), without credentials."""
+    """Returns the body of the submission of a purge to a delegation service (docs/delegation-service.openapi.yaml),
+    without credentials. `metadata` are the fields of the table's metadata in it."""
     catalog = execution.catalog.settings.warehouse
     identity: JsonObject = {
         "table_entity_id": tombstone.entity,

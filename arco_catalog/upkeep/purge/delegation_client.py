@@ -134,8 +134,8 @@ def client_from_env(environment: Mapping[str, str], now_ms: Callable[[], int]) -
 
 
 def _task(response: Response) -> DelegatedTask:
-    """Reads a task from the service's response. Raises `StoreUnavailable` for a response without an id and a status of
-    a task."""
+    """Reads a task from the service's response: the id, the status, and the error code, summary and result, each empty
+    if the response has none. Raises `StoreUnavailable` for a response without the id or the status."""
     body = _json(response)
     task, status = optional_text(body, "delegation_task_id"), optional_text(body, "status")
     if task is None or status is None:

@@ -69,8 +69,8 @@ class Deletion(Removal):
         return files
 
     async def _delete_named(self, inventory: Inventory, names: _Names, at_once: int) -> None:
-        """Deletes the files of each chunk of the inventory that `names` selects, `at_once` at a time, beginning at the
-        position in the checkpoint, which it moves forward."""
+        """Deletes the files that `names` selects from each chunk of the inventory, without the ones that `_unshared`
+        leaves out, `at_once` at a time, beginning at the position in the checkpoint, which it moves forward."""
         async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._done_of(chunk)
@@ -81,8 +81,9 @@ class Deletion(Removal):
                     await self._execution.progress(self.progress.to_json(), len(batch))
 
     async def _data(self, inventory: Inventory) -> None:
-        """Deletes the data files and delete files that the manifests of the inventory name, beginning at the position
-        in the checkpoint, and counts manifests that do not exist."""
+        """Deletes the data files and delete files that the manifests of the inventory name and that lie in the table's
+        locations, beginning at the position in the checkpoint, which it moves forward. Adds manifests that do not exist
+        to the progress as missing."""
         async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._done_of(chunk)
@@ -112,6 +113,6 @@ class Deletion(Removal):
                     await self._all(full)
 
     async def _save(self, progress: Progress) -> None:
-        """Saves how far the deletion has come in the task's checkpoint."""
+        """Sets `progress`, and saves it in the task's checkpoint at once."""
         self.progress = progress
         await self._execution.save(progress.to_json())

@@ -94,7 +94,8 @@ class PurgeExecutor:
 
     async def abandon(self, execution: Execution, reason: str) -> None:
         """Lets the drop be undone again when the purge has failed for good: changes the tombstone in the registry. Does
-        nothing if deletes may have been sent (docs/design/purge.md#rule-7). Raises `LeaseLost`, and `StoreError`."""
+        nothing if deletes may have been sent (docs/design/purge.md#rule-7), or if the drop was undone or the purge is
+        over. Raises `LeaseLost`, and `StoreError`."""
         if Progress.parse(execution.checkpoint).deleting:
             return
         session = execution.session()
@@ -127,10 +128,10 @@ class _Purge:
 
     async def run(self) -> TaskResult:
         """Executes the purge of the table in this lease: prepares it, marks it as begun in the registry, deletes the
-        files, counts the remaining ones, and releases the locations. Returns the result. Raises `NothingToPurge` if the
-        drop was undone or nothing is left to purge, `LeaseFenced` or `LeaseLost` if another worker continues,
-        `TooEarly` or `NotYet` if the purge must wait, and `InTheWay`, `ClosedCatalog` or `TaskFailed` if a retry can't
-        help."""
+        files, counts the remaining ones, and releases the locations. Returns the result; if a previous lease has
+        released them, the one in the checkpoint. Raises `NothingToPurge` if the drop was undone or nothing is left to
+        purge, `LeaseFenced` or `LeaseLost` if another worker continues, `TooEarly` or `NotYet` if the purge must wait,
+        as in a copy of a catalog, and `InTheWay`, `ClosedCatalog` or `TaskFailed` if a retry can't help."""
         execution = self._execution
         session = execution.session()
         head = await session.state.head()
@@ -181,8 +182,9 @@ class _Purge:
         await take_inventory(execution, pointer, dry=False)
 
     async def _claim(self) -> None:
-        """Records in the checkpoint, before files are deleted, that only the anti-join may continue this purge. The
-        present phase starts over, since the anti-join counts parts where another worker counts manifests."""
+        """Records in the checkpoint, before files are deleted, that only the anti-join may continue this purge; does
+        nothing if that is noted, or if all files are deleted. The present phase starts over, since the anti-join
+        counts parts where another worker counts manifests."""
         progress = Progress.parse(self._execution.checkpoint)
         if not progress.anti_join and progress.phase is not Phase.DONE:
             claimed = replace(progress, anti_join=True, done=0)
@@ -235,10 +237,10 @@ class _Purge:
 
     async def _delete(self, tombstone: Tombstone) -> Progress:
         """Deletes the files in the table's locations to which the table refers, in phases, after a search for other
-        tables that use them; the anti-join and `trust_locations` need none. Returns the progress at the end; deletes
-        nothing if that of the checkpoint is complete. Raises `TaskFailed` if another table uses one of the files, or
-        the table's pointer is gone, `LeaseLost`, and the errors of `find_sharer` and of `Delegate.purge` or
-        `wait_for_delegate`."""
+        tables that use them; the anti-join, `trust_locations`, and a purge that may have deleted files need none.
+        Returns the progress at the end; deletes nothing if the one in the checkpoint is complete. Raises `TaskFailed`
+        if another table uses one of the files, or the table's pointer is gone, `LeaseLost`, and the errors of
+        `find_sharer` and of `Delegate.purge` or `wait_for_delegate`."""
         execution = self._execution
         progress = Progress.parse(execution.checkpoint)
         if progress.phase is Phase.DONE:

@@ -82,6 +82,7 @@ async def inventory_of(sessions: Sessions, reached: Reached, missing: list[str])
 
 
 def listed_chunk(reached: Reached, manifests: tuple[ReachedFile, ...] = ()) -> Chunk:
-    """Returns one chunk, without an id, of everything that was reached and of these manifests."""
+    """Returns one chunk, without an id, of everything that was reached and of these manifests. The newest metadata file
+    comes first in it."""
     files = tuple(reversed(reached.files))
     return Chunk("", Position(), (), files, tuple(reached.lists), tuple(reached.statistics), manifests)

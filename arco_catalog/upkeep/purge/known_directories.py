@@ -33,7 +33,8 @@ class ComparedFiles:
 
     def add(self, file: str) -> bool:
         """Compares the location of a file with the places of the purge. Returns whether the file is inside one of them;
-        if not, remembers the file's directory, unless that is at the table's own locations."""
+        if not, remembers the file's directory, unless that is at the table's own locations. A malformed location is in
+        none, and is not remembered."""
         directory, _, name = file.rpartition("/")
         plain = _PLAIN_NAME.fullmatch(name) is not None
         if plain and directory in self._compared:
@@ -75,10 +76,10 @@ class KnownDirectories:
     async def find_unchanged(
         self, tables: Mapping[str, Collection[str]], versions: Mapping[str, str]
     ) -> Collection[str]:
-        """Returns those of the tables, given with their locations by entity, that have no file inside the places:
-        `versions` has the present versions of pointers, and a record of the table for that version proves it. Tables of
-        which some files could not be read are not returned; `incomplete` has their records. Raises `LeaseLost`, and
-        `StoreError`."""
+        """Returns the tables, of these with their locations by entity, that have no file inside the places: `versions`
+        has the present versions of pointers, and a record of the table for that version proves it. Tables of which some
+        files could not be read are not returned; `incomplete` has their records. Remembers the entities in `versions`
+        as the ones that exist, for `write`. Raises `LeaseLost`, and `StoreError`."""
         self._entities = versions.keys()
         unchanged: set[str] = set()
 
@@ -112,8 +113,8 @@ class KnownDirectories:
             await self.write()
 
     async def write(self) -> None:
-        """Stores the records that were added, and removes the records of tables that no longer exist. Raises
-        `LeaseLost` if the lease of the purge is over."""
+        """Stores the records that were added, and removes from the same shards the records of tables that had no
+        pointer in `find_unchanged`. Raises `LeaseLost` if the lease of the purge is over, and `StoreError`."""
         shards: dict[int, dict[str, FileDirectories]] = {}
         for entity, entry in self._added.items():
             shards.setdefault(shard_of(entity), {})[entity] = entry

@@ -68,7 +68,8 @@ class Continuation:
         self._recorded_ms = runtime.boot_ms()
 
     async def record_if_due(self, reading: "_Reading") -> None:
-        """Records how far the table is read, if the last time was long ago. Raises `LeaseLost`, and `StoreError`."""
+        """Records how far the table is read, if the last time was long ago and the read is one that can be continued.
+        Raises `LeaseLost`, and `StoreError`."""
         now_ms = self._runtime.boot_ms()
         if now_ms - self._recorded_ms < PARTIAL_AFTER_MS:
             return
@@ -211,7 +212,8 @@ async def _described(
 ) -> TableRead:
     """Returns the result for a table without a file inside the places: the directories to record, and the first of
     `reasons` why a file of it can't be read. If a file is `missing` and the table still has a name, that is the reason
-    instead; missing files of a dropped table are no obstacle, since engines and other purges delete them."""
+    instead; missing files of a dropped table are no obstacle, since engines and other purges delete them. Raises
+    `TaskFailed` if the missing file is the pointer."""
     if missing and other.live and await has_name(sessions.session(), other.entity):
         reason = describe_missing(sessions.session(), other.entity, missing[0])
         return TableRead(None, directories, reason, missing=True)
@@ -243,7 +245,8 @@ async def has_name(session: Session, entity: str) -> bool:
 
 
 async def _entry_of(session: Session, head: RegistryState, entity: str) -> JsonObject | None:
-    """Returns the registry's entry of an entity; None without one. It reads all entries."""
+    """Returns the registry's entry of the live table or view with this entity; None if it has none, as for a dropped
+    one. It reads all names in HEAD."""
     async with aclosing(entries_in(session.state, head.index, "relation\n")) as entries:
         async for _, entry in entries:
             if text(entry, "entity") == entity:

@@ -108,8 +108,9 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
 
 
 async def named_by(execution: Sessions, files: Iterable[str], corrupt: list[Corruption] | None = None) -> Reached:
-    """Reads these metadata files, without those in their metadata logs, and returns the names of files in them. Files
-    that can't be read are added to `corrupt`; without this list they raise `TaskFailed`."""
+    """Reads these metadata files, without the ones in their metadata logs, and returns the names of files in them.
+    Files that do not exist are in `gone` of the result. Files that can't be read are added to `corrupt`; without this
+    list they raise `TaskFailed`."""
     reached = Reached()
     for file in files:
         if await _add_readable(execution, file, reached, corrupt) is not None:
@@ -159,9 +160,9 @@ async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str
 async def read_metadata_file(
     execution: Sessions, file: str, missing: list[str], use: Callable[[JsonObject], T]
 ) -> T | None:
-    """Reads a metadata file, and returns the result of `use`, which is called with its document. For a file that does
-    not exist it returns None, and adds the file to `missing`. Raises `CorruptFile` if the file can't be read, and
-    `StoreError`."""
+    """Reads a metadata file, and returns the result of `use`, which is called with its document; the cache does not
+    keep the file. For a file that does not exist it returns None, and adds the file to `missing`. Raises `CorruptFile`
+    if the file can't be read, and `StoreError`."""
     files = execution.session().files
     try:
         return await files.extract(file, use)
@@ -177,9 +178,9 @@ async def read_metadata_file(
 
 
 async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile, *, dry: bool) -> MetadataFile | None:
-    """Returns the metadata file that was current before `file`; None if there was none, or if the only record that
-    names it is missing. Unless `dry`, writes the committed receipt of `file` if it is missing. Raises `TaskFailed` if
-    the record exists and can't be read, and `StoreError`."""
+    """Returns the metadata file that was current before `file`; None if there was none, or, with a warning in the log,
+    if the only record that names it is missing. Unless `dry`, writes the committed receipt of `file` if it is missing.
+    Raises `TaskFailed` if the record exists and can't be read, and `StoreError`."""
     try:
         return await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=True)
     except NotFound as error:

@@ -43,8 +43,8 @@ class Removal:
 
     async def delete(self, files: Iterable[ReachedFile]) -> None:
         """Deletes the files whose locations `own` returns, and counts them in `progress`. Other files are counted as
-        `outside`; files that have no key in this catalog are counted, and not deleted. Raises `LeaseLost`, and
-        `StoreError`."""
+        `outside`; files that have no key in this catalog are counted, and not deleted. A file that this object has
+        deleted before is passed over. Raises `LeaseLost`, and `StoreError`."""
         await self._all(files)
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:
@@ -90,14 +90,16 @@ class Removal:
         return None if parent is None else parent.below(name)
 
     def _own(self, text: str) -> Location | None:
-        """Returns the location of a file in the folders that may be emptied; None for any other file."""
+        """Returns the location of a file in the entity's folders; None for any other file, for one of a catalog's own
+        state, and for one that `allows` excludes."""
         location = Location.of_file(text)
         if location is None or location.reserved or not any(each in self._folders for each in location.around()):
             return None
         return location if self._allows(location) else None
 
     def _is_new(self, location: Location) -> bool:
-        """Notes a location, and returns whether it was not noted before."""
+        """Notes a location, and returns whether it was not noted before. Beyond `MAX_REMEMBERED_FILES` it notes none,
+        and all others are new."""
         digest = hash(location)
         if digest in self._deleted:
             return False

@@ -156,7 +156,8 @@ class _Round:
         await self._known.write_if_due()
 
     async def _note(self, other: OtherTable, found: TableRead) -> None:
-        """Records in the checkpoint that a table was read, and why it could not be read completely, if so."""
+        """Records in the checkpoint that a table was read, and, if it could not be read completely, also why, which it
+        logs. For a missing file, also records since when files are missing."""
         self._read.add(other.entity)
         self._partial.pop(other.entity, None)
         while self._number_done < len(self._others) and self._others[self._number_done].entity in self._read:
@@ -184,8 +185,8 @@ class _Round:
 
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:
     """Returns the name and entity of every Iceberg table of the catalog, live or dropped and not purged, except the one
-    with this `entity`. Raises `TaskFailed` for a table of another format with a location that overlaps these locations:
-    this catalog can't read which files it has."""
+    with this `entity`; no views. Raises `TaskFailed` for a table of another format with a location that overlaps these
+    locations: this catalog can't read which files it has."""
     own = [Location.of_normal(normal) for normal in locations]
     tables: list[tuple[str, str]] = []
     async with aclosing(other_relations(execution, entity)) as relations:
@@ -203,8 +204,8 @@ async def known_tables(execution: Sessions, entity: str, locations: Collection[s
 
 
 async def other_relations(execution: Sessions, entity: str) -> AsyncGenerator[tuple[str, JsonObject], None]:
-    """Yields the name and the entry of every table and view in HEAD, except that of this `entity`: live ones, and
-    dropped ones that are not purged."""
+    """Yields the dotted name and the entry of every relation in HEAD, also of generic tables, except that of this
+    `entity`: first live ones, then dropped ones that are not purged."""
     session = execution.session()
     index = (await session.state.head()).index
     for kind in ("relation\n", "tombstone\n"):

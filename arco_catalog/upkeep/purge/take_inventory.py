@@ -55,8 +55,8 @@ async def take_inventory(execution: Execution, pointer: Pointer, *, dry: bool) -
 
 
 async def _last_chunk(execution: Execution, pointer: Pointer) -> Chunk | None:
-    """Returns the last chunk of the inventory, which the checkpoint names; None if it names none, or if its inventory
-    began at another metadata file than the current one."""
+    """Returns the last stored chunk of the inventory, which the checkpoint names; None if it names none, if that chunk
+    does not exist, or if its inventory began at another metadata file than the current one."""
     last = Progress.parse(execution.checkpoint).inventory
     chunk = await read_chunk(execution.session().state, execution.task.id, last) if last else None
     return chunk if chunk is not None and chunk.current == pointer.metadata.location else None
@@ -100,8 +100,8 @@ class _Buffer:
         self.statistics += [each for each in reached.statistics if each not in newer.statistics]
 
     def chunks(self, empty: Chunk) -> list[Chunk]:
-        """Returns all buffered names as chunks without ids, at least one; `empty` is a chunk without names to which
-        they are added."""
+        """Returns all buffered names, except the missing ones, as chunks without ids: one chunk if it takes them all,
+        also if there are none. `empty` is a chunk without names to which they are added."""
         made = [replace(empty, files=tuple(each)) for each in batches(self.files, MAX_NAMES)]
         made += [replace(empty, lists=tuple(each)) for each in batches(self.lists, MAX_NAMES)]
         made += [replace(empty, statistics=tuple(each)) for each in batches(self.statistics, MAX_NAMES)]
@@ -110,7 +110,7 @@ class _Buffer:
         return made if len(self) > MAX_NAMES else [self._together(empty)]
 
     def _together(self, empty: Chunk) -> Chunk:
-        """Returns a chunk with all that is in the buffer."""
+        """Returns one chunk with all names in the buffer, except the missing ones."""
         return replace(
             empty,
             files=tuple(self.files),
@@ -184,7 +184,7 @@ class InventoryWalk:
 
     async def _read_logged(self) -> None:
         """Reads the metadata files that were never in the chain of current ones, and that the metadata log of another
-        file names."""
+        file names, and adds the names in them to the buffer."""
         while logged := self._position.logged:
             await self._read([each for each in logged[:AT_ONCE] if self._is_new(each)], follow=False)
             self._position = replace(self._position, logged=logged[AT_ONCE:])
@@ -192,8 +192,9 @@ class InventoryWalk:
         self._position = replace(self._position, stage=Stage.TRIES)
 
     async def _find_tries(self) -> None:
-        """Reads the metadata files in the table's directories that have a pending receipt and were never current: those
-        of commits that never applied."""
+        """Reads the metadata files in the table's directories that have a pending receipt and were never current: the
+        ones of commits that never applied. Metadata files there without such a receipt are only added to the buffer as
+        ignored. Stores the buffer at the end."""
         for folder in self._position.folders:
             async with aclosing(self._execution.session().files.listed(folder)) as listed:
                 async for location, _ in listed:
@@ -241,7 +242,8 @@ class InventoryWalk:
         self._seen.update((_digest(manifest), 0) for manifest in manifests)
 
     def _add_manifests(self, manifests: Mapping[str, int], number: int) -> None:
-        """Adds the manifests to the buffer that were not noted before."""
+        """Adds the manifests to the buffer that were not noted before, and notes all of them as named by the manifest
+        list with this number."""
         for manifest, size in manifests.items():
             digest = _digest(manifest)
             if digest not in self._seen:
@@ -288,7 +290,8 @@ class InventoryWalk:
             await self._write()
 
     async def _write(self) -> None:
-        """Stores the buffered names in new chunks, and saves the id of the last chunk in the checkpoint."""
+        """Stores the buffered names in new chunks, and records the id of the last chunk in the checkpoint; in the phase
+        of data files also the missing files. Empties the buffer."""
         state, task = self._execution.session().state, self._execution.task.id
         for chunk in self._buffer.chunks(Chunk(self._pointer.metadata.location, self._position)):
             before = links_to(self.last) if self.last.id else ()
@@ -303,5 +306,5 @@ class InventoryWalk:
 
 
 def _digest(name: str) -> int:
-    """Returns the digest of a name as a number."""
+    """Returns the digest of a name as a number of 64 bits."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")

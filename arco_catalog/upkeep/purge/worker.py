@@ -66,7 +66,7 @@ def task_worker(
 
 def delegate_from_env(environment: Mapping[str, str], runtime: Runtime) -> Delegate | None:
     """Returns the client of the delegation service that the environment variables name, with the vending of
-    credentials; None if workers purge by themselves. Raises `ValueError` for wrong variables."""
+    credentials; None if they let workers purge by themselves. Raises `ValueError` for wrong variables."""
     if PURGE_EXECUTOR.read(environment) == "local":
         return None
     from arco_catalog.upkeep.purge.delegation_client import client_from_env

@@ -93,7 +93,8 @@ class ArchiveWriter:
                 self._again[member.key] = self._again.get(member.key, 0) + 1
 
     def _complete(self, summary: JsonObject) -> None:
-        """Writes the last member, with the checksum, and gives the file its name."""
+        """Writes the last member, with the checksum, syncs the file to disk, and gives it its name in place of the
+        partial one. Raises `FileExistsError` if a file has that name."""
         assert self._tar is not None
         assert self._raw is not None
         again: JsonObject = {**self._again}
@@ -131,8 +132,8 @@ class Archive:
 
     @classmethod
     def _checked(cls, file: Path) -> "Archive":
-        """Reads a whole archive, and returns it without the objects. Rejects a file if the first member is not that of
-        a backup, or if the number of objects or the digest is not the one in the last member."""
+        """Reads a whole archive, and returns it without the objects. Raises `BadRequest` if the first member is not
+        that of a backup in this format, or if the number of objects or the digest is not the one in the last member."""
         digest, objects, last = hashlib.sha256(), 0, b""
         members = _members(file)
         name, body, _ = next(members, ("", b"", 0))
@@ -182,7 +183,7 @@ class Archive:
 
 def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
     """Yields the members of an archive that are files, in order: name, body, and time in milliseconds since 1970. A
-    corrupt archive is an error."""
+    corrupt archive is an error when the reading comes to that place. Raises `OSError`."""
     try:
         with tarfile.open(file, "r|gz") as tar:
             for info in tar:
@@ -200,8 +201,8 @@ def _count(digest: "hashlib._Hash", member: Member) -> None:
 
 
 def _json(file: Path, body: bytes) -> JsonObject:
-    """Parses the first or last member of an archive; empty if it is JSON and no object. A member that is no JSON is an
-    error."""
+    """Reads the JSON of the first or last member of an archive; empty if it is no object. Fails for a member that is
+    no JSON."""
     try:
         document = loads(body)
     except MalformedJson as error:

@@ -123,7 +123,8 @@ class CatalogBackup:
         return head
 
     def summarize(self, head: RegistryState) -> JsonObject:
-        """Returns the description of this catalog's part of the archive, by its HEAD."""
+        """Returns the description of this catalog's part of the archive: the key, id, sequence number and time of HEAD,
+        and how many pointers it has, were read again and are missing."""
         return {
             "manifest": self.state.paths.manifest.removeprefix(self.strip),
             "head": head.id,
@@ -172,8 +173,9 @@ class CatalogBackup:
         return RegistryState.parse(found.body, found.version, key).with_segments(self.state.loaded_segment)
 
     async def _add_missing_pointers(self, head: RegistryState) -> list[str]:
-        """Adds the pointers of entities in HEAD that the listing of pointers did not have, since they are newer.
-        Returns the entities of which there is no pointer."""
+        """Adds the pointers of entities in HEAD that the archive does not have, since they are newer than the listing
+        of pointers. Leaves out tables whose purge has begun or is over. Returns the entities of which there is no
+        pointer."""
         missing: list[str] = []
         for prefix in ("relation\n", "tombstone\n"):
             async for _, entry in entries_in(self.state, head.index, prefix):
@@ -200,8 +202,8 @@ class CatalogBackup:
         return gone
 
     async def _members_of_new_transactions(self) -> Sequence[str] | None:
-        """Returns the entities of the transactions that have committed since the last call; None if no transaction
-        has."""
+        """Returns the entities of the transactions that were written since the backup began, have committed, and are
+        not in `covered`, to which it adds them; None if there is no such transaction."""
         found: dict[str, None] = {}
         new = False
         async for key, each in self._read(list_objects(self.state, self.state.paths.transactions), self._is_recent):
@@ -245,7 +247,7 @@ class CatalogBackup:
         return self._is_recent(each) and "/pending/" in each.key
 
     def _note_entity(self, key: str) -> None:
-        """Notes the entity to which a key belongs."""
+        """Adds the entity of the pointer with this key to `entities`."""
         self.entities.add(key.rpartition("/")[2].removesuffix(".json"))
 
     async def _add_listed(

@@ -42,7 +42,8 @@ class Candidate:
     missing: str | None = None
 
     def to_json(self) -> JsonObject:
-        """Returns the fields of a commit that a report of the search shows."""
+        """Returns the fields of a commit that a report of the search shows; the operations without the answers to their
+        requests."""
         operations: list[JsonValue] = [
             {name: value for name, value in each.items() if name != "answer"} for each in self.operations
         ]
@@ -128,7 +129,8 @@ async def _listed(session: Session, search: HeadSearch) -> tuple[int, Sequence[s
 
 
 async def _search(session: Session, found: Sequence[_Node], heads: Sequence[str] = ()) -> HeadSearch:
-    """Finds those of these commits that may have been the last HEAD. Those with the ids `heads` were HEAD."""
+    """Returns, of these commits, the last one that has a child, which so was HEAD, and its children, any of which may
+    have been the last HEAD, with evidence. The commits with the ids `heads` were HEAD."""
     children: dict[str | None, list[Candidate]] = {}
     for each in found:
         children.setdefault(each.parent, []).append(each.candidate)
@@ -143,8 +145,8 @@ async def _search(session: Session, found: Sequence[_Node], heads: Sequence[str]
 
 
 async def _newest(session: Session, names: Sequence[str]) -> tuple[list[_Node], list[str]]:
-    """Reads the newest of these registry commits; `names` are their ids, in that order. Returns the readable ones, and
-    the keys of the others."""
+    """Reads the newest of these registry commits: at least `MIN_COMMITS`, and all of the last day before the newest.
+    `names` are the ids, the newest first. Returns the readable ones, and the keys of the others."""
     found: list[_Node] = []
     corrupt: list[str] = []
     newest_ms = 0
@@ -223,7 +225,8 @@ async def _evidence(session: Session, operation: JsonObject, answered: JsonObjec
 
 
 async def _on_pointer(session: Session, entity: str, operation: JsonObject) -> str | None:
-    """Returns the trace of an operation at a pointer, which proves that it was committed; None without one."""
+    """Describes the trace of an operation at the pointer of an entity, which proves that it was committed: the mark of
+    the drop, or for a create a later commit or the committed receipt. None without one."""
     try:
         pointer = await session.state.pointer(entity)
         if pointer is None:

@@ -109,7 +109,8 @@ async def find_pointers(
 
 
 async def _read_receipts(session: Session, entities: Collection[str]) -> Mapping[str, _Receipts]:
-    """Returns the commits in the receipts of these entities, by entity."""
+    """Reads all receipts, and returns the commits of these entities in them, by entity. Raises `InternalError` for a
+    receipt that can't be read."""
     found = {entity: _Receipts() for entity in entities}
     paths = session.state.paths
     keys = [each.key async for each in list_objects(session.state, paths.events) if paths.is_receipt(each.key)]
@@ -131,7 +132,7 @@ async def _read_receipts(session: Session, entities: Collection[str]) -> Mapping
 
 async def _registrations(session: Session, registry: RegistryState, entities: Collection[str]) -> Mapping[str, str]:
     """Returns the metadata files from which these entities were registered, by entity, by the history of the registry
-    as far as it is stored."""
+    as far as it is stored. An entity without such a registration is left out."""
     found: dict[str, str] = {}
     async for operation in history(session, newest=registry):
         entity, file = optional_text(operation, "entity"), optional_text(operation, "metadata_location")
@@ -141,8 +142,10 @@ async def _registrations(session: Session, registry: RegistryState, entities: Co
 
 
 async def _search(session: Session, lost: LostPointer, receipts: _Receipts, registered: str | None) -> PointerSearch:
-    """Returns the commits of an entity of which these receipts prove that they applied, and the commits that may have
-    applied. `registered` is the file from which it was registered, if it was."""
+    """Returns the search for the file of a lost pointer: the commits of the entity that these receipts prove to have
+    applied, newest first, and the pending ones that may have applied after the newest of them. If only one file of the
+    entity is known, it is the only one that applied. `registered` is the file from which the entity was registered,
+    None if it was not."""
     made = dict(receipts.committed)
     for each in [*receipts.committed.values(), *receipts.pending.values()]:
         if each.base is not None and each.base.location not in made:
@@ -269,8 +272,8 @@ async def rebuild_pointer(session: Session, search: PointerSearch, location: str
 
 
 async def _ms(session: Session, lost: LostPointer, location: str) -> int:
-    """Returns the time of last update in a registered metadata file, in milliseconds since 1970; 0, which is before any
-    commit, if the file can't be read."""
+    """Returns the time of last update in a metadata file from which an entity was registered, in milliseconds since
+    1970; 0, which is before any commit, if the file is missing or can't be read."""
     semantics = SEMANTICS[text(lost.entry, "type")]
     try:
         return await session.files.extract(

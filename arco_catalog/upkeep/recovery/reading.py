@@ -26,8 +26,8 @@ async def read_all(state: State, keys: Collection[str]) -> AsyncGenerator[tuple[
 
 
 async def final_answers(state: State, attempts: Collection[str], since_ms: int) -> Mapping[str, JsonObject]:
-    """Returns the answers to these attempts that final slots of markers have, by attempt. Only markers with slots from
-    after an hour before `since_ms`, the time of the oldest attempt, are read; corrupt slots are left out."""
+    """Returns the answers to these attempts that the last slots of markers have, by attempt. Only markers with slots
+    from after an hour before `since_ms`, the time of the first attempt, are read; corrupt slots are left out."""
     if not attempts:
         return {}
     last: dict[str, int] = {}

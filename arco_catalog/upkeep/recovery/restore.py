@@ -117,9 +117,9 @@ async def _restore_pointers(
     session: Session, registry: RegistryState, choices: Choices, *, dry: bool
 ) -> Sequence[JsonObject]:
     """Examines all pointers, restores the lost ones and those of the choices, as far as receipts show or a choice names
-    the metadata file, and returns a report for each of these, restored or not. First aborts the undecided transactions
-    on these entities. With `dry`, stores nothing. Raises `BadRequest` for a choice that names no entity, or a readable
-    pointer without --replace."""
+    the metadata file, and returns a report for each of these, restored or not; those named by the intent of a
+    transaction that did not commit are left out. First aborts the pending transactions on these entities. With `dry`,
+    stores nothing. Raises `BadRequest` for a choice that names no entity, or a readable pointer without --replace."""
     lost: dict[str, tuple[LostPointer, str, Found | None]] = {}
     async for batch in _in_batches(session, registry):
         for each, (state, found) in zip(batch, await gather(*(_pointer(session, each) for each in batch)), strict=True):
@@ -159,8 +159,9 @@ async def _restore_pointer(
     dry: bool,
 ) -> JsonObject:
     """Restores one pointer to the metadata file that the operator has named, or else to the one that is proven to be
-    the last; leaves it if there is neither, and with `dry`. `state` is the pointer's condition, `stored` the object as
-    it was read. Returns the fields of the report."""
+    the last; leaves it if there is neither, if that file can't be read, and with `dry`. `state` is the pointer's
+    condition, `stored` the object as it was read. Returns the fields of the report, with the error for such a file.
+    Raises `CommitFailed` if another process changed the pointer."""
     entity = search.lost.entity
     certain = search.certain
     chosen = chosen_by_operator.get(entity) or (certain.file.location if certain is not None else None)
@@ -240,8 +241,8 @@ def _parse_if_readable(found: Found | None, parse: Callable[[Found], T]) -> tupl
 
 async def _replace(session: Session, key: str, body: bytes, found: Found | None) -> str | None:
     """Overwrites an object if it is still as it was `found`, after copying the old one to another key; creates it if
-    nothing was found. Returns the key of the copy; None if there was no object. Raises `CommitFailed` if another writer
-    changed it."""
+    nothing was found. Returns the key of the copy; None if there was no object. Raises `CommitFailed` if another
+    process stored something else."""
     state = session.state
     kept = None
     if found is not None:

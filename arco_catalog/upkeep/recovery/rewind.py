@@ -72,7 +72,8 @@ async def _changes(
     versions: KeptVersions, prefix: str, at_ms: int, *, all_of_them: bool = False
 ) -> AsyncGenerator[Change, None]:
     """Yields a change for each object under a prefix whose present version differs from that at the instant `at_ms`;
-    with `all_of_them` for every object."""
+    with `all_of_them` for every object. An object that did not exist at that instant, or was hidden by a delete, has no
+    version `then`."""
     now: KeptVersion | None = None
     then: KeptVersion | None = None
 
@@ -103,7 +104,8 @@ async def _apply(session: Session, versions: KeptVersions, changes: list[Change]
 
 
 async def _put(session: Session, versions: KeptVersions, change: Change) -> None:
-    """Writes an earlier version of an object again. Raises `CommitFailed` if another process changed the object."""
+    """Writes the version of an object that it had at the instant of the rewind again, over the present one, or as a new
+    object if the present one is a delete. Raises `CommitFailed` if another process changed the object."""
     assert change.then is not None
     body = await versions.get(change.then)
     outcome = await session.state.swap(change.key, body, change.now.version)
@@ -123,7 +125,7 @@ async def _hide(session: Session, change: Change) -> None:
 
 
 def _changed(key: str) -> CommitFailed:
-    """Returns the error for an object that another process changed."""
+    """Returns the error for an object that another process changed during a rewind."""
     return CommitFailed(
         f"{key} was not rewound, since another process wrote it meanwhile, and others may be rewound already: stop all "
         "writers, and run the rewind once more to the same time"

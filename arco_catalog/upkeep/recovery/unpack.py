@@ -70,7 +70,7 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
 
 
 def _missing(archive: Archive) -> str:
-    """Returns the words for a place to which a backup can be restored."""
+    """Returns the words for a store to which a backup can be restored, as the end of an error message."""
     if archive.realm:
         return "that has neither the realm nor one of its catalogs: they come back together (docs/recovery.md)"
     return "without this catalog"
@@ -78,8 +78,8 @@ def _missing(archive: Archive) -> str:
 
 async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, bytes]:
     """Creates every object of an archive below `prefix`, except HEADs; one that exists with the same bytes is left.
-    Returns the bodies of the HEADs by their keys. Fails for a key that is no part of a catalog's state, and for an
-    existing object with other bytes."""
+    Returns the bodies of the HEADs by their keys. Raises `BadRequest` for a key that is no part of a catalog's state,
+    and `KeyConflict` for an existing object with other bytes."""
     heads: dict[str, bytes] = {}
 
     async def create(member: Member) -> None:
@@ -146,7 +146,8 @@ async def _begin(
 
 
 async def _without_catalogs(state: State, known: RegistryState, names: Sequence[str]) -> dict[str, JsonObject | None]:
-    """Returns the changes of the index of a realm's restored HEAD that remove these catalogs."""
+    """Returns the changes of the index of a realm's restored HEAD that remove the catalogs with these names, and that
+    raise the floors of their versions."""
     changes: dict[str, JsonObject | None] = {}
     index = known.index
     for name in names:
@@ -159,9 +160,9 @@ async def _without_catalogs(state: State, known: RegistryState, names: Sequence[
 
 
 async def _cancel_purges(state: State, known: RegistryState) -> tuple[dict[str, JsonObject | None], int]:
-    """Returns the changes of the index of a restored HEAD that cancel purges, and the number of cancelled purges. A
-    purge that may have deleted files continues, but no longer empties a whole location: the purge may be complete in
-    the other catalog, and the location may have been used again."""
+    """Returns the changes of the index of a restored HEAD that cancel the purges that have deleted nothing, and the
+    number of them. A purge that may have deleted files continues, but no longer empties a whole location: the purge may
+    be complete in the other catalog, and the location may have been used again."""
     changes: dict[str, JsonObject | None] = {}
     cancelled = 0
     async for key, entry in entries_in(state, known.index, "tombstone\n"):
