@@ -23,6 +23,7 @@ from storage_backends import ABSENT, ANY, Outcome, StoreDenied, Unknown, When
 from storage_backends.memory import MemoryStore
 from tests.support.feeding import feed
 from tests.upkeep.delivery.test_killed_deliverers import NAME, Feeds, Receiver, feeds, first
+from tools.support.request_bodies import set_property
 
 __all__ = ["feeds", "first"]
 HOUR_MS = 3_600_000
@@ -226,6 +227,25 @@ async def test_a_corrupt_segment_is_a_problem_of_the_subscription_until_it_is_re
 
     await store.put(key, whole.body, ANY)
     assert await delivered(feeds)
+
+
+async def test_a_feed_that_is_deleted_for_a_corrupt_segment_begins_anew(feeds: Feeds) -> None:
+    state, store = feeds.service.session().state, feeds.service.store
+    await store.put(state.paths.feed_segment(await read_feed_floor(state)), b"{", ANY)
+    for listed in (await store.list(f"{state.paths.root}/_catalog/feed/")).entries:
+        await store.delete(listed.key)
+    await unsubscribe(feeds.service.session(), NAME)
+
+    await feed(feeds.service.session())
+    session = feeds.service.session()
+    made = Subscription(NAME, feeds.service.clock.ulid(), "test", 0, None, session.now_ms())
+    await subscribe(session, made, lambda _: feeds.receiver, only_new=True)
+    await feeds.service.client.post("/v1/wh/namespaces/db/tables/t0", set_property("n", "new"))
+    await feed(feeds.service.session())
+    await work(feeds, store)
+
+    assert len(feeds.receiver.taken) == 1
+    assert (await feeds.subscription()).problem is None
 
 
 @pytest.mark.parametrize(("requested_s", "waits_s"), [(0.0, 5), (2.0, 5), (90.5, 90.5), (1e9, 3600), (math.inf, 3600)])
