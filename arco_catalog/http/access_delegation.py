@@ -44,7 +44,7 @@ class DelegatedAccess:
 
     @property
     def client_config(self) -> Mapping[str, str]:
-        """The configuration that the response has for the client."""
+        """The configuration that the response has for the client: `config`, and if `planning` is not None also that."""
         return self.config if self.planning is None else {**self.config, SCAN_PLANNING_MODE: self.planning}
 
     @property

@@ -62,8 +62,8 @@ def check_page(
 
 
 def is_navigation(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether a browser sends the request to show what it gets as a page, because its user follows a link. No other
-    page can read it."""
+    """Whether the request is a GET or HEAD that a browser sends to open a page, as it does if a user follows a link; by
+    the headers Sec-Fetch-Mode and Sec-Fetch-Dest. No other page can read the response."""
     opens = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return opens and method in ("GET", "HEAD")
 

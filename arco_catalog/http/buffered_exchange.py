@@ -15,16 +15,16 @@ class BufferedExchange:
 
     @property
     def answer(self) -> bytes:
-        """The body of the response."""
+        """The body of the response, as much of it as was sent until now."""
         return b"".join(self._pieces)
 
     async def receive(self) -> Message:
-        """Returns the whole request body in one message of ASGI; further calls return an empty one."""
+        """Returns the whole request body in one message of ASGI; later calls return an empty one."""
         body, self._body = self._body, b""
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
-        """Collects the status, the headers and the body of the response."""
+        """Takes one message of the response: sets `status` and `headers`, or adds a piece to the body in `answer`."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}

@@ -27,8 +27,8 @@ def method(text: str) -> str:
 
 
 def path(raw: bytes) -> str:
-    """Returns the beginning of the path as sent, with `?` for every byte that is not printable ASCII, so that it cannot
-    control a terminal."""
+    """Returns the first `MAX_PATH` bytes of a path as sent, with `?` for every byte that is not printable ASCII, so
+    that it cannot control a terminal."""
     return _UNPRINTABLE.sub("?", raw[:MAX_PATH].decode("latin-1"))
 
 
@@ -63,8 +63,8 @@ def client_info(headers: Mapping[str, str]) -> str | None:
 
 
 def products(user_agent: str | None) -> str | None:
-    """Returns the products with versions that a User-Agent names, at most `MAX_PRODUCTS`, without the free text around
-    them; None if it names none."""
+    """Returns the products with versions, separated by spaces, that the first `MAX_AGENT` characters of a User-Agent
+    name, at most `MAX_PRODUCTS`, without the free text around them; None if they name none."""
     return _products((user_agent or "")[:MAX_AGENT])
 
 

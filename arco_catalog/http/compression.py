@@ -17,7 +17,8 @@ _NEVER = re.compile(r"q=0(\.0*)?")
 
 
 def compressed(response: Response, packed: bytes) -> Response:
-    """Returns the response with `packed`, its body in gzip, in place of the body, and with the headers for it."""
+    """Returns the response with `packed`, its body in gzip, in place of the body, with the header Content-Encoding, and
+    with a weak ETag if it has one."""
     headers = {**response.headers, "Content-Encoding": "gzip"}
     # The tag was made for the uncompressed bytes, so for these it must be weak.
     if "ETag" in headers:

@@ -18,10 +18,10 @@ RESOLVE_MAX_ITEMS = 100
 
 async def get_config(context: RequestContext) -> Response:
     """Returns the client configuration of the warehouse that the query names, or of the default one: its prefix, the
-    namespace separator, the supported endpoints, whether the catalog takes idempotency keys, and if known the
-    properties by which engines reach its files, for people who write an engine's settings. Raises
-    `NoSuchWarehouse`, `BadRequest` if the query names no warehouse and there is no default, and the errors of
-    `Session.head`."""
+    namespace separator, the supported endpoints, who plans scans if the catalog sets it, the limit of items for
+    `resolve`, whether the catalog takes idempotency keys, and if known the properties by which engines reach its files,
+    for people who write an engine's settings. Raises `NoSuchWarehouse`, `BadRequest` if the query names no warehouse
+    and there is no default, and the errors of `Session.head` and, in a realm, of `catalog_of`."""
     service = context.service
     name = context.query.one("warehouse") or service.require_default_warehouse()
     if context.sessions.realm is not None:
@@ -51,8 +51,8 @@ async def get_config(context: RequestContext) -> Response:
 
 def _file_io(context: RequestContext) -> JsonObject:
     """Returns a field with the properties by which engines reach the files of a catalog, without secrets: those of its
-    storage configuration, or else those of the server's store; no field if there are none. They are not among the
-    `defaults`, because an engine may reach the store by another endpoint, which its environment names."""
+    storage configuration, if that is of AWS and has any, or else of the server's store; no field without any. They are
+    not among the `defaults`, because an engine may reach the store by another endpoint, which its environment names."""
     session, properties = context.sessions.open(), context.service.options.file_io
     if session.catalog.storage:
         # Imported here: only a catalog of a realm has a storage configuration.

@@ -80,7 +80,7 @@ class DecodedRequest:
 
     @property
     def fields(self) -> Fields:
-        """The fields of the request's body; none if the request has no body."""
+        """The fields of the request's JSON body, for reading them with checks; no fields if the request has no body."""
         return Fields(self.body or {}, "request")
 
     def check_identifier_is_of_path(self, name: str, what: str) -> None:

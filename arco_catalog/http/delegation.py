@@ -90,8 +90,8 @@ async def access_for_scan(context: RequestContext, session: Session, name: str, 
 
 async def load_credentials(context: RequestContext) -> Response:
     """Returns a list of new credentials for a table's files, in place of ones that expire; the list is empty if the
-    catalog gives no access. Credentials for the plan of a scan are read-only. Raises the errors of `load_table` and
-    `access_to_table`, and `NoSuchPlanId` for the id of a plan of another table."""
+    catalog gives no access or vends none. Credentials for the plan of a scan are read-only. Raises the errors of
+    `load_table` and `access_to_table`, and `NoSuchPlanId` for the id of a plan of another table."""
     session = context.sessions.open()
     access = await _access(context, session)
     if access is not None and (plan_ids := context.query.all(PLAN_ID)):
@@ -107,9 +107,10 @@ async def load_credentials(context: RequestContext) -> Response:
 
 
 async def sign(context: RequestContext) -> Response:
-    """Returns the signature for one storage request of the client for a file of a table. Raises the errors of
-    `load_table`, `BadRequest` for an invalid body, `Unsupported` if the server signs no requests, `Forbidden` if the
-    catalog gives no access to the file, and the errors of `operations.delegation.sign`."""
+    """Returns the signature for one storage request of the client for a file of a table; a request that only reads gets
+    one that allows no write. Raises the errors of `load_table`, `BadRequest` for an invalid body, `Unsupported` if the
+    server signs no requests, `Forbidden` if the catalog gives no access to the file, and the errors of
+    `operations.delegation.sign`."""
     session = context.sessions.open()
     access = await _access(context, session)  # rights first: an error about the body would reveal that the table exists
     request = SignRequest.parse(context.body or {})
@@ -150,7 +151,8 @@ async def _delegated(
     context: RequestContext, session: Session, name: str, access: Access | None, staged: Sequence[str] = ()
 ) -> DelegatedAccess:
     """Returns the access to files that the grants allow, in a way that the client's header lists: vended credentials,
-    or else signed requests. Returns `NOT_DELEGATED` if there is no such way."""
+    or else, for a catalog whose storage is of AWS, signed requests. Returns `NOT_DELEGATED` if `access` is None, or if
+    there is no such way."""
     vending, ways = _vending(context), requested_ways(context.headers)
     if vending is None or access is None:
         return NOT_DELEGATED
@@ -172,7 +174,7 @@ def _read_only(access: Access) -> Access:
 
 
 def _check_plan_ids(plan_ids: Sequence[str], access: Access) -> None:
-    """Raises `NoSuchPlanId` unless all ids are of plans of the table; a plan may be older than its tasks may be."""
+    """Raises `NoSuchPlanId` unless all ids are of plans of the table that `access` is for. Plans of any age pass."""
     from arco_catalog.operations.scans.tokens import InvalidToken, read_token
 
     for plan_id in plan_ids:
@@ -185,8 +187,8 @@ def _check_plan_ids(plan_ids: Sequence[str], access: Access) -> None:
 
 
 def _nearest(found: Sequence[StorageCredential], location: str) -> StorageCredential:
-    """Returns the credential for the table's own location, or the first one. It goes into `config`, where clients that
-    support only one credential read it."""
+    """Returns the first credential whose prefix contains this location, the table's own, or else the first one. It goes
+    into `config`, where clients that support only one credential read it."""
     return next((each for each in found if location.startswith(each.prefix)), found[0])
 
 

@@ -23,7 +23,8 @@ def holders_of(namespace: str) -> Sequence[Route]:
 
 
 def _holders(template: str, of: str, on_securable: SecurableReader) -> Iterator[Route]:
-    """Yields the route that lists who has which privileges on a kind of securable."""
+    """Yields one route, below the path template of a kind of securable, that lists who has which privileges on it. The
+    caller needs the privilege to manage access there."""
     requires = needs(Privilege.CATALOG_MANAGE_ACCESS, on_securable)
     yield Route("GET", f"{template}/access", f"privilege_holders.of_{of}", requires, advertised=False)
 

@@ -114,7 +114,8 @@ class Dispatch:
         return None
 
     def _match(self, request: Request) -> Match | None:
-        """Returns the route for the path of a request below the base path; None without one."""
+        """Returns the routes of a request's path, by their methods, and the path's parameters, after the base path was
+        removed; None if no route has the path. Raises `BadRequest` for a path that does not decode."""
         return self._router.match(self._below_base(request.raw_path), request.spelling)
 
     def _is_linked(self, request: Request) -> bool:
@@ -127,9 +128,9 @@ class Dispatch:
         return route is not None and route.linked
 
     def _below_base(self, path: bytes) -> bytes:
-        """Returns the path without the base path of this server and, on a server with realms, without the base path of
-        Polaris's catalog API. The management API is not served below the latter, so that a proxy can block all of it by
-        its one path."""
+        """Returns the path without the base path of this server, if it begins with that, and on a server with realms
+        without the base path of Polaris's catalog API. The management API is not served below the latter, so that a
+        proxy can block all of it by its one path."""
         if self._service.options.base_path:
             path = _below(self._service.options.base_path, path)
         of_catalogs = self._service.realms is not None and path.startswith(CATALOG_APIS)
@@ -138,9 +139,10 @@ class Dispatch:
     async def _context(
         self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
     ) -> RequestContext:
-        """Returns the request as the handler gets it, still without the body. Raises `UnsupportedMediaType`,
-        `NoSuchWarehouse`, and `Unsupported` for a change of a read-only catalog without an idempotency key that the
-        catalog reads."""
+        """Returns the request as the handler gets it, still without the body, and with sessions. Sets `warehouse` and
+        `catalog` of the request if the route has a prefix. Raises `UnsupportedMediaType`, `NoSuchWarehouse`,
+        `BadRequest` for a query that does not decode, and `Unsupported` for a change of a read-only catalog without an
+        idempotency key that the catalog reads."""
         changes = route.effect is not Effect.READS
         if route.has_body or (changes and not route.takes_form):
             check_media_type(request.headers, route.body_types, needs_body=route.has_body)
@@ -193,7 +195,8 @@ class Dispatch:
         return catalog
 
     async def _read_body(self, context: RequestContext, route: Route, request: Request) -> None:
-        """Reads the JSON object in the body into the context. Raises the error for a body that arrives too slowly."""
+        """Reads the JSON object in the body into `body` and `body_bytes` of the context. Raises the errors of
+        `Request.json_object`, but for a body that arrives too slowly the one of `_unread`."""
         try:
             context.body, context.body_bytes = await request.json_object(context.options, optional=route.optional_json)
         except SlowBody as slow:

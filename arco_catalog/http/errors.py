@@ -78,8 +78,9 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
     the store. The `dialect` decides on the response about an idempotency key that was used for another request, or
     whose request is in progress.
 
-    An unexpected exception and an `InternalError` are logged with their tracebacks. The response contains the message
-    of an `InternalError`, but nothing of an unexpected exception.
+    An unexpected exception and an `InternalError` are logged with their tracebacks, `Unavailable` and
+    `CommitStateUnknown` as warnings. The response contains the message of an `InternalError`, but nothing of an
+    unexpected exception.
     """
     match error:
         # Code that writes reports the outcome itself, so a store's error that arrives here comes from a read.
@@ -107,7 +108,8 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
 
 
 def _details(error: e.CatalogError) -> Mapping[str, JsonValue]:
-    """Returns the fields that the body of an error has besides the usual ones: which objects are forbidden."""
+    """Returns the fields that the body of an error has besides the usual ones: for `ForbiddenObjects` the names of the
+    forbidden objects, none for any other error."""
     if not isinstance(error, e.ForbiddenObjects):
         return NO_DETAILS
     return {"forbidden-identifiers": [[*levels] for levels in error.identifiers]}
@@ -127,13 +129,14 @@ def described(
     details: Mapping[str, JsonValue] = NO_DETAILS,
 ) -> Response:
     """Returns an error response with this status and these `headers`, in the form that the specification defines for
-    all errors; `kind` is the type of the error in the body, and `details` are further fields of it."""
+    all errors; `kind` is the type of the error in the body, and `details` are other fields of it."""
     body = dumps({"error": {**_model(status, kind, message), **details}})
     return Response(status, body, headers, error_type=kind)
 
 
 def error_of_item(error: e.CatalogError) -> JsonObject:
-    """Returns the error of one of the objects that a request names, as a response with outcomes for several has it."""
+    """Returns the error of one of the objects that a request names, as a response with outcomes for several has it: the
+    message, and type and status by the table, as on a route that does not commit."""
     status, kind = _status_and_type(error, commits=False, dialect=Dialect.ICEBERG)
     return _model(status, kind, error.message)
 
@@ -145,8 +148,8 @@ def _model(status: int, kind: str, message: str) -> JsonObject:
 
 def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> tuple[int, str]:
     """Returns the HTTP status and the error type of an error: the ones of the nearest class in the table of the
-    `dialect`. With `commits`, a reused idempotency key has the entry of a failed commit. Raises `TypeError` for a class
-    that the table lacks."""
+    `dialect`. With `commits`, a reused idempotency key has in Iceberg's dialect the entry of a failed commit. Raises
+    `TypeError` for a class that the table lacks."""
     for ancestor in type(error).__mro__:
         if dialect is Dialect.POLARIS and ancestor in _POLARIS:
             return _POLARIS[ancestor]

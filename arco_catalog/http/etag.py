@@ -1,4 +1,4 @@
-"""Entity tags of table states: how they are computed, and how `If-None-Match` is compared with them."""
+"""Entity tags of the state of a table: how they are computed, and how `If-None-Match` is compared with them."""
 
 import hashlib
 import re

@@ -63,8 +63,8 @@ async def function_app(
     returns no realms. Without it, the app serves `catalog` to every caller that the gateway lets in, but refuses
     requests once it has found a realm in the store (`RealmGuard`); with `ARCO_AUTHORIZATION=off` it does not look for
     one. With `ARCO_CONSOLE` the app serves the console of its package. With `ARCO_OPA_URL` each request also needs the
-    consent of Open Policy Agent. Raises `ValueError` for an invalid variable,
-    `FileNotFoundError` for a package without the console, and `StoreError` if the store does not answer.
+    consent of Open Policy Agent. Raises `ValueError` for an invalid variable, `FileNotFoundError` for a package without
+    the console, and `StoreError` if the store does not answer.
     """
     one = {catalog.settings.warehouse: catalog}
     policy, _ = load_policy(environment, runtime)
@@ -88,7 +88,8 @@ async def function_app(
 
 
 def _packaged_console(environment: Mapping[str, str]) -> "Console":
-    """Returns the console in the package of a function. Raises `FileNotFoundError` if it was built without one."""
+    """Returns the console in the package of a function, with the sign-in that the environment variables configure.
+    Raises `FileNotFoundError` if the package was built without a console, and `ValueError` for an invalid variable."""
     # Imported here, because a cold start without the console has no use for it.
     from arco_catalog.http.console.files import BUILT, INDEX, read_console
     from arco_catalog.http.console.setup import load_sign_in

@@ -20,8 +20,8 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
 
     Only with `ARCO_AUTHORIZATION=off` does it read the store: if that has no realm, the function serves `catalog` to
     authenticated callers. Otherwise each request reads the realm, and is refused if there is none. Raises `ValueError`
-    for an invalid variable, and for a realm in `ARCO_REALM` that the store was found not to have; raises `StoreError`
-    if the store does not answer.
+    for an invalid variable, and if the store was found to have no realm, but `ARCO_REALM` names one or `ARCO_AUTH`
+    contains `internal`; raises `StoreError` if the store does not answer.
     """
     url = canonical_url(STORE.require(environment), environment)
     vending = LazyVending(environment, runtime)

@@ -56,12 +56,15 @@ class HttpRequest(Protocol):
     """The part of `azure.functions.HttpRequest` that the adapter uses."""
 
     @property
-    def method(self) -> str: ...
+    def method(self) -> str:
+        """The HTTP method."""
 
     @property
-    def headers(self) -> Mapping[str, str]: ...
+    def headers(self) -> Mapping[str, str]:
+        """The headers, by their names as they were sent."""
 
-    def get_body(self) -> bytes: ...
+    def get_body(self) -> bytes:
+        """Returns the whole body of the request; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,8 @@ def _claims(encoded: str) -> Mapping[str, str] | None:
 
 
 def _claim(claim: JsonValue) -> tuple[str, str] | None:
-    """Returns the name and the value of a claim; None for any other value."""
+    """Returns the type and the value of a claim in the header, an object with texts as `typ` and `val`; None for any
+    other value."""
     match claim:
         case {"typ": str(name), "val": str(value)}:
             return name, value

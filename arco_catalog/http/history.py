@@ -10,15 +10,16 @@ from arco_catalog.operations.history_page import HistoryFilter, history_page
 
 async def list_(context: RequestContext) -> Response:
     """Returns a page of the operations on the catalog's names, roles and grants, newest first, as far as the caller may
-    see them; with `namespace` and `table` only those on one name. Raises `BadRequest` for an invalid name or page
-    token."""
+    see them; with `namespace` only operations on it and on the names directly in it, with `table` only on that name in
+    the namespace. Raises `BadRequest` for an invalid name or page token."""
     selection, page = _selection(context), paging(context)
     found = await history_page(context.sessions.open(), selection, page)
     return json_response({"operations": [*found.operations], "next-page-token": found.next_page_token})
 
 
 def _selection(context: RequestContext) -> HistoryFilter:
-    """Returns which operations the query selects. Raises `BadRequest` for an invalid query."""
+    """Returns which operations the query selects: all of them if `namespace` is missing or empty. Raises `BadRequest`
+    for `table` without `namespace`, for an invalid name, and for a parameter that occurs twice."""
     joined, name = context.query.one("namespace"), context.query.one("table")
     if not joined:
         if name is not None:

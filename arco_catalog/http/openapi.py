@@ -106,7 +106,7 @@ def _as_in_polaris(name: str, parameter: JsonObject) -> JsonObject:
 
 @cache
 def _whole() -> Mapping[str, Any]:
-    """Reads the whole OpenAPI document."""
+    """Returns the OpenAPI document of all routes, which the first call reads from the file; do not change it."""
     document = loads(FILE.read_bytes())
     assert isinstance(document, dict)
     return document
@@ -137,7 +137,8 @@ def referred(part: Any, components: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _references(part: Any) -> Iterator[str]:
-    """Yields the names of components to which a part of the document refers."""
+    """Yields the components to which a part of the document refers directly, as `KIND/NAME`, once for each
+    reference."""
     match part:
         case str():
             if part.startswith(_COMPONENT):  # also as plain text, in the mapping of a discriminator

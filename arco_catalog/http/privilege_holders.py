@@ -9,25 +9,29 @@ from arco_catalog.planning.access import Securable
 
 
 async def of_namespace(context: RequestContext) -> Response:
-    """Returns a page of the principals with privileges on a namespace, each with its role and the grants. Raises
-    `NoSuchNamespace`, and `BadRequest` for another type's privilege."""
+    """Returns a page of the principals with privileges on a namespace, each with its role and the grants; with
+    `privilege` in the query only the principals that have it. Raises `NoSuchNamespace`, and `BadRequest` for another
+    type's privilege."""
     return await _holders(context, "namespace", Securable(context.namespace))
 
 
 async def of_table(context: RequestContext) -> Response:
-    """Returns a page of the principals with privileges on a table, each with its role and the grants. Raises
-    `NoSuchTable`, and `BadRequest` for another type's privilege."""
+    """Returns a page of the principals with privileges on a table, each with its role and the grants; with `privilege`
+    in the query only the principals that have it. Raises `NoSuchTable`, and `BadRequest` for another type's
+    privilege."""
     return await _holders(context, "table", Securable(context.namespace, context.table))
 
 
 async def of_view(context: RequestContext) -> Response:
-    """Returns a page of the principals with privileges on a view, each with its role and the grants. Raises
-    `NoSuchView`, and `BadRequest` for another type's privilege."""
+    """Returns a page of the principals with privileges on a view, each with its role and the grants; with `privilege`
+    in the query only the principals that have it. Raises `NoSuchView`, and `BadRequest` for another type's
+    privilege."""
     return await _holders(context, "view", Securable(context.namespace, context.view, "view"))
 
 
 async def _holders(context: RequestContext, kind: str, on: Securable) -> Response:
-    """Returns a page of the holders of privileges on a securable."""
+    """Returns a page of the holders of privileges on a securable: of the one in the query's `privilege`, or else of the
+    usual ones for the `kind`."""
     query, page = HoldersQuery.of(kind, on, context.query.one("privilege")), paging(context)
     session = await context.sessions.open_named()
     return json_response(await list_holders(session, context.sessions.realm, query, page))

@@ -8,7 +8,7 @@ from math import ceil
 from arco_catalog.iceberg.errors import TooManyRequests
 
 MAX_PRINCIPALS = 10_000
-"""The limit of principals whose buckets are kept. Beyond it the one that sent no request for longest begins anew."""
+"""The limit of principals whose buckets are kept. Beyond it the one with the oldest last request begins anew."""
 
 
 class RequestRates:
@@ -23,7 +23,8 @@ class RequestRates:
         self._full_at: OrderedDict[Hashable, float] = OrderedDict()
 
     def take(self, principal: Hashable) -> None:
-        """Takes a token from the principal's bucket. Raises `TooManyRequests` if it has none."""
+        """Takes a token from the principal's bucket, and removes at most two buckets of principals that sent no request
+        for longest. Raises `TooManyRequests`, with the seconds to wait, if the principal's bucket has no token."""
         now, token = self._clock(), 1 / self._per_second
         full_at = max(self._full_at.get(principal, now), now) + token
         wait = full_at - now - 1  # a bucket that lacks more than a second's tokens has none left

@@ -52,8 +52,8 @@ class RealmService:
         cls, realms: Sequence[Realm], setup: "AuthenticationSetup | None", entropy: Entropy, *, judged: bool = True
     ) -> "RealmService":
         """Returns a service of these realms, the first of which is the default, with the authentication of `setup`;
-        without a setup it authenticates no callers. Unless rights are `judged`, every authenticated caller may do
-        everything."""
+        without a setup, or with an open one, it authenticates no callers. Unless rights are `judged`, every
+        authenticated caller may do everything."""
         from arco_catalog.authentication.token_endpoint import TokenEndpoint
 
         secrets = Secrets(entropy)
@@ -76,7 +76,7 @@ class RealmService:
 
     @property
     def at_root(self) -> bool:
-        """Whether the server's only realm is the one at the store's root."""
+        """Whether the default realm is the one at the store's root, which is then the server's only realm."""
         return self.realms[self.default].at_root
 
     async def identify(self, headers: Mapping[str, str], event: object) -> tuple[Realm, Caller]:
@@ -126,7 +126,7 @@ async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
 
 
 async def _head(state: State) -> RegistryState:
-    """Returns the current HEAD of a realm. Raises `Forbidden` if the realm does not exist yet."""
+    """Returns the current HEAD of a realm. Logs an error and raises `Forbidden` if the realm does not exist yet."""
     head = await state.head()
     if head.version is None:
         _LOG.error(
@@ -138,7 +138,8 @@ async def _head(state: State) -> RegistryState:
 
 
 async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry | None:
-    """Returns the realm's entry of the catalog with this name; None without one."""
+    """Returns the entry that this HEAD of a realm has of the catalog with a name, after it has loaded the part of the
+    index; None without one."""
     key = catalog_key(name)
     await load(state, head.index, Needs(keys=[key]))
     entry = head.index.get(key)

@@ -175,7 +175,8 @@ class Request:
         return await off_loop(len(data), partial(_object, data, options)), len(data)
 
     async def _take(self, size: int) -> Allocation:
-        """Takes memory for this request. Raises `Unavailable` if there is none."""
+        """Takes memory for this request, and waits for it if there is none. Raises `Unavailable` if there is none in
+        time."""
         try:
             return await self.hold.take(size)
         except OutOfMemory as error:  # a 503 on every route: no request was sent to the store yet

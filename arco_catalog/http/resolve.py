@@ -34,11 +34,11 @@ AT_ONCE = 4
 LARGE_BYTES = 1 << 20
 """After a state of more bytes the others are loaded one at a time."""
 MAX_RESPONSE_BYTES = 16 << 20
-"""A response that has so many bytes of states gets no further one."""
+"""A response that has so many bytes gets no other outcome."""
 MAX_ETAG = 1_024
 """The maximum length of an ETag in a request, in characters."""
 TIME_SHARE = 4
-"""No further states are loaded when the rest of the time is the whole time divided by this number."""
+"""No more items are loaded when the rest of the time is the whole time divided by this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class Item:
 
 
 async def resolve(context: RequestContext) -> Response:
-    """Loads the tables and views that the body names, each with its outcome. What exceeds the bytes or the time of one
-    response is listed as unprocessed. With `consistent` all of them are loaded as they are at one instant, or none.
-    Raises `BadRequest` for an invalid body, `ForbiddenObjects`, and with `consistent` `AnswerTooLarge` and
-    `Unavailable`."""
+    """Loads the tables and views that the body names, each with its outcome. What exceeds the bytes of one response, or
+    the time or memory of the request, is listed as unprocessed; the first one never is. With `consistent` all of them
+    are loaded as they are at one instant, or none. Raises `BadRequest` for an invalid body, `ForbiddenObjects`, and
+    with `consistent` `AnswerTooLarge` and `Unavailable`."""
     items = read_items(context)
     consistent = context.fields.optional("consistent", BOOLEAN)
     session = context.sessions.open()
@@ -138,7 +138,7 @@ def read_items(context: RequestContext) -> Sequence[Item]:
 
 
 def _item(fields: Fields, separator: str) -> Item:
-    """Reads one item of the request. Rejects an invalid one."""
+    """Returns one item of the request. Raises `BadRequest` for an invalid one."""
     levels, at = fields.required("identifier", list_of(STRING)), f"{fields.at}.identifier"
     if len(levels) < 2:
         raise BadRequest(f"Invalid {at}: it must have the levels of a namespace, and then a name")
@@ -150,7 +150,8 @@ def _item(fields: Fields, separator: str) -> Item:
 
 
 async def item_of(session: Session, item: Item, found: CurrentState | Refusal) -> bytes:
-    """Returns the outcome of one item as the response has it."""
+    """Returns the outcome of one item as the response has it: `not-found` with the error, `not-modified` for a table
+    whose current ETag the item has, or `loaded` with the state, and for a table with the ETag."""
     identifier: JsonObject = {"identifier": item.levels}
     if isinstance(found, Refusal):
         return dumps({**identifier, "status": "not-found", "error": error_of_item(found)})
@@ -199,8 +200,9 @@ class _Outcomes:
         return not self.parts or self._bytes_left > 0
 
     async def load(self, items: Sequence[Item], part: Callable[[Item], Coroutine[None, None, bytes]]) -> Sequence[Item]:
-        """Loads the outcomes of the next items concurrently, each by `part`, and adds them as far as they fit. Returns
-        the items that remain: after an outcome that did not fit, no other is added."""
+        """Loads the outcomes of the next items, `AT_ONCE` concurrently or after a large outcome one, each by `part`,
+        and adds them as far as they fit; the first of all is always added. Returns the items that remain: after an
+        outcome that did not fit, no other is added."""
         batch = items[: 1 if self._has_large else AT_ONCE]
         for number, outcome in enumerate(await gather(*(part(item) for item in batch))):
             self._bytes_left -= self._size(outcome)

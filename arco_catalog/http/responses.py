@@ -25,6 +25,7 @@ class ExactName(bytes):
     """
 
     def lower(self) -> bytes:
+        """Returns the name as it is, with its capital letters."""
         return self
 
 

@@ -49,7 +49,8 @@ class _Path:
         return not self.segments[-1].startswith("{")
 
     def match(self, segments: Sequence[str]) -> Match | None:
-        """Returns the routes of this path and the parameters if these segments fit, else None."""
+        """Returns the routes of this path and the parameters if these segments, of which there are as many, fit the
+        template, else None."""
         params: dict[str, str] = {}
         for expected, found in zip(self.segments, segments, strict=True):
             if expected.startswith("{"):
@@ -88,8 +89,8 @@ class Router:
         return (self._remembered if len(raw_path) <= REMEMBERED_PATH_BYTES else self._match)(raw_path, spelling)
 
     def _match(self, raw_path: bytes, spelling: Spelling) -> Match | None:
-        """Returns the match for a path, None if no template fits; a slash at the end of a collection's path is
-        ignored."""
+        """Returns the match for a path, None if no template fits; a slash at the end of a collection's path is ignored.
+        Raises `BadRequest` for a path that does not decode."""
         if not raw_path.startswith(b"/"):
             return None
         segments = [spelling.decode(segment) for segment in raw_path[1:].split(b"/")]

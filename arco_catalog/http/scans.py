@@ -15,15 +15,17 @@ from arco_catalog.protocol.catalog import Session
 
 
 async def plan(context: RequestContext) -> Response:
-    """Plans a scan of a table, and returns its tasks, or plan tasks for them, and the plan's id. Raises the errors of
-    `plans.begin`, and `BadRequest` for an invalid body."""
+    """Plans a scan of a table, and returns its tasks, or plan tasks for them, the plan's id, and credentials for the
+    files if the client's header requests them. Raises the errors of `plans.begin`, and `BadRequest` for an invalid
+    body."""
     request = parse_plan_request(context.body or {})
     session = context.sessions.open()
     return await _completed(context, session, await plans.begin(session, context.namespace, context.table, request))
 
 
 async def fetch_plan(context: RequestContext) -> Response:
-    """Returns a plan as the request for it was answered. Raises the errors of `plans.resume`."""
+    """Returns the plan with the id in the path as the request for it was answered, with new credentials if the client's
+    header requests them. Raises the errors of `plans.resume`."""
     session = context.sessions.open()
     found = await plans.resume(session, context.namespace, context.table, context.params["plan-id"])
     return await _completed(context, session, found)
@@ -41,8 +43,8 @@ async def cancel_plan(context: RequestContext) -> Response:
 
 
 async def fetch_tasks(context: RequestContext) -> Response:
-    """Returns the tasks of a plan task, and further plan tasks. Raises the errors of `plans.fetch`, and `BadRequest`
-    for an invalid body."""
+    """Returns the tasks of a plan task, and more plan tasks. Raises the errors of `plans.fetch`, and `BadRequest` for
+    an invalid body."""
     task = context.fields.required("plan-task", STRING)
     found = await plans.fetch(context.sessions.open(), context.namespace, context.table, task)
     return Response(200, found.planned.tasks.json(found.plan_tasks, {}))
@@ -50,7 +52,7 @@ async def fetch_tasks(context: RequestContext) -> Response:
 
 async def _completed(context: RequestContext, session: Session, found: Plan) -> Response:
     """Returns the response with a completed plan, and with credentials for the files if the client's header requests
-    them."""
+    them and the catalog can vend them."""
     head: dict[str, JsonValue] = {"status": "completed", "plan-id": found.token.text}
     delegated = NOT_DELEGATED
     if delegates(context):

@@ -9,7 +9,8 @@ from arco_catalog.planning.search import SearchQuery
 
 async def find(context: RequestContext) -> Response:
     """Returns a page of the namespaces, tables, views, generic tables and semantic models that the caller may list and
-    whose names have words that start with the query's. Raises `BadRequest` for an invalid query."""
+    with words in the name that start with the query's; with `type` only of that kind. Raises `BadRequest` for an
+    invalid query."""
     text, query = context.query.one("q"), context.query
     if text is None:
         raise BadRequest("Query parameter 'q' is missing: it has the words to search for")

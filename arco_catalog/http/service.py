@@ -20,21 +20,36 @@ class Endpoint(Protocol):
     """What modules that handlers import use of a `Route`, a class that they cannot import."""
 
     @property
-    def method(self) -> str: ...
+    def method(self) -> str:
+        """The HTTP method."""
+
     @property
-    def template(self) -> str: ...
+    def template(self) -> str:
+        """The path template."""
+
     @property
-    def advertised(self) -> bool: ...
+    def advertised(self) -> bool:
+        """Whether `/v1/config` lists the endpoint."""
+
     @property
-    def requires(self) -> Requires | None: ...
+    def requires(self) -> Requires | None:
+        """Returns the privileges that a request needs in a realm; None if every caller may use the endpoint."""
+
     @property
-    def endpoint(self) -> str: ...
+    def endpoint(self) -> str:
+        """Method and path template, with a space between them."""
+
     @property
-    def has_prefix(self) -> bool: ...
+    def has_prefix(self) -> bool:
+        """Whether the path template has the parameter for a catalog."""
+
     @property
-    def reads(self) -> bool: ...
+    def reads(self) -> bool:
+        """Whether requests change nothing."""
+
     @property
-    def commits(self) -> bool: ...
+    def commits(self) -> bool:
+        """Whether requests commit to tables or views, so that an error 5xx leaves the outcome unknown."""
 
 
 @dataclass(frozen=True, slots=True)

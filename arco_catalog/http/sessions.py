@@ -72,8 +72,8 @@ class Sessions:
         return self.realm
 
     async def select_catalog(self, name: str) -> None:
-        """Makes the catalog with this name that of the request. Raises `NoSuchWarehouse`, and the errors of
-        `realms.catalog_of`."""
+        """Finds the catalog with this name in the request's realm, and makes it that of the request. Raises
+        `NoSuchWarehouse`, and the errors of `realms.catalog_of`."""
         from arco_catalog.http.realms import catalog_of  # only where there are realms
 
         realm = self.required_realm
@@ -180,7 +180,8 @@ class Sessions:
             check_entity_name(self.request.params[parameter], parameter.replace("-", " "))
 
     async def _unknown_catalog(self, name: str) -> Refusal:
-        """Returns the error for an unknown catalog, as far as the caller may know that it does not exist."""
+        """Returns the error for an unknown catalog: `NotFound`, or `Forbidden` for a caller that may not list catalogs
+        where rights are checked."""
         if not self._is_restricted:
             return NotFound(f"Catalog does not exist: {name}")
         from arco_catalog.protocol.rights import refuse_unknown  # only for servers that enforce access
@@ -273,7 +274,8 @@ class Sessions:
         return update_source(request.headers, request.caller, request.options.source_principals)
 
     def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
-        """Returns this HTTP request as a request to a catalog."""
+        """Returns this HTTP request as a request to a catalog, with a new deadline. The path of a request that changes
+        something is in one encoding, because an idempotency key is bound to it."""
         endpoint, request = self.endpoint, self.request
         return OperationRequest(
             method=endpoint.method,

@@ -16,16 +16,16 @@ from arco_catalog.protocol.catalog import Session
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates the table that the body describes, or with `stage-create` only returns the metadata for one. Raises
-    the errors of `create_table`."""
+    """Creates the table that the body describes and returns its state, or with `stage-create` only returns the metadata
+    for one; either with access to the files if the client requests it. Raises the errors of `create_table`."""
     name, session = context.new_name(), context.sessions.open()
     answer = await create_table(session, context.namespace, context.body or {})
     return await _new_table_response(context, session, name, answer)
 
 
 async def register(context: RequestContext) -> Response:
-    """Registers an existing metadata file as a table; with `overwrite` it replaces the table that has the name. Raises
-    the errors of `register_table`."""
+    """Registers an existing metadata file as a table, and returns the table's state; with `overwrite` it replaces the
+    table that has the name. Raises the errors of `register_table`."""
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     overwrite = context.fields.optional("overwrite", BOOLEAN) or False
@@ -63,8 +63,8 @@ async def rename(context: RequestContext) -> Response:
 
 
 async def _new_table_response(context: RequestContext, session: Session, name: str, answer: Answer) -> Response:
-    """Returns the response about a new table, with access to its files if the client requests it. The access is that of
-    the caller's present grants, also if the response is a replay of an old one."""
+    """Returns the response about a new or staged table, with access to its files if the client requests it and the
+    catalog can give it. The access is that of the caller's present grants, also if the response repeats an old one."""
     if not delegates(context):
         return tagged_response(answer)
     # Imported here: a request without delegation saves the time.

@@ -19,8 +19,8 @@ from arco_catalog.planning.answers import TableState
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the tables of a namespace; with `deleted=true` a page of those that were dropped and have no
-    finished purge, with details of each drop. Raises `NoSuchNamespace`, and `BadRequest` for an invalid query."""
+    """Returns a page of the tables of a namespace; with `deleted=true` a page of the tables that were dropped and have
+    no finished purge, with details of each drop. Raises `NoSuchNamespace`, and `BadRequest` for an invalid query."""
     # Imported here: a cold start with a load saves the time.
     from arco_catalog.http.paging import paging
     from arco_catalog.operations.listing import list_relations

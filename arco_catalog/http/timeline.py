@@ -45,7 +45,8 @@ async def compare_views(context: RequestContext) -> Response:
 
 
 async def _page(context: RequestContext, name: str, kind: str) -> Response:
-    """Responds with a page of the versions of a relation of this kind."""
+    """Responds with a page of the versions of a table or view, the latest first; with `at`, in milliseconds since 1970,
+    from the version that was current then."""
     at_ms, page = context.query.positive("at"), paging(context)
     session = context.sessions.open()
     return json_response(await read_timeline(session, context.namespace, name, kind, page, at_ms))
@@ -58,8 +59,8 @@ async def _version(context: RequestContext, name: str, kind: str) -> Response:
 
 
 async def _comparison(context: RequestContext, name: str, kind: str) -> Response:
-    """Responds with the differences between the versions `from` and `to` in the query, None as `to` for the current
-    one. Fails without `from`."""
+    """Responds with the differences between the versions `from` and `to` in the query; without `to` with the current
+    one. Raises `BadRequest` without `from`."""
     # Imported here: a cold start with another request saves the time.
     from arco_catalog.operations.compare import compare_versions
 

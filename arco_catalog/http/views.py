@@ -37,7 +37,8 @@ async def register(context: RequestContext) -> Response:
 
 
 async def load(context: RequestContext) -> Response:
-    """Returns the current state of a view. Raises `NoSuchView`, and the errors of `load_view`."""
+    """Returns the current state of a view, with labels of its governance as far as the host can carry them. Raises
+    `NoSuchView`, and the errors of `load_view`."""
     return load_response(context, await load_view(context.sessions.open(), context.namespace, context.view), NO_HEADERS)
 
 

@@ -52,8 +52,8 @@ class Console:
 
 
 def read_console(folder: Path = BUILT, sign_in: SignIn | None = None) -> Console:
-    """Returns the built files in `folder`, with the ways to sign in; None stands for no issuers. If there are no files,
-    the console is one page with how to build it."""
+    """Returns the built files in `folder` of the types that the console has, with the ways to sign in; None stands for
+    no issuers. If there is no first page, an own one that explains how to build the console takes the place of it."""
     sign_in = sign_in or SignIn()
     found = sorted(folder.glob("*")) if folder.is_dir() else []
     files = {file.name: _static_file(file.name, file.read_bytes()) for file in found if file.suffix in _MEDIA_TYPES}

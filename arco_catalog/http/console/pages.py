@@ -81,12 +81,13 @@ def _console(context: RequestContext) -> Console:
 
 
 def _redirect_to_index(context: RequestContext) -> Response:
-    """Returns a temporary redirect to `ui/`."""
+    """Returns a temporary redirect to `ui/`, relative to the request's path, that no cache may use unchecked."""
     return Response(307, headers={**_console(context).headers, "Location": "ui/", "Cache-Control": "no-cache"})
 
 
 def _response(context: RequestContext, file: StaticFile) -> Response:
-    """Returns the response with a file: compressed if the client accepts that, 304 if the client has the file."""
+    """Returns the response with a file, with the console's headers: compressed if the client accepts that, 304 if the
+    client has the file. Caches may use an immutable file for a year, any other only after a new request."""
     headers = {
         **_console(context).headers,
         "ETag": file.etag,

@@ -46,7 +46,8 @@ class TaskErrors:
 
     async def handle(self, request: Request) -> Response:
         """Passes a request to the delegation service on, and returns its response, or an error response in the form of
-        the service's API for what was raised. Raises only `ClientGone`."""
+        the service's API for what was raised; the class of that goes into the request's `error`. Raises only
+        `ClientGone`."""
         try:
             return await self._inner(request)
         except ClientGone:
@@ -57,8 +58,8 @@ class TaskErrors:
 
 
 def error_response(error: Exception) -> Response:
-    """Returns the error response for a request that raised `error`. An exception that is not in the table is logged,
-    and its response contains nothing of it."""
+    """Returns the error response for a request that raised `error`, with the message and with status and code by the
+    table. An exception that is not in the table is logged, and its response contains nothing of it."""
     found = next((TABLE[ancestor] for ancestor in type(error).__mro__ if ancestor in TABLE), None)
     if found is None:
         _LOG.error("a request to the delegation service failed unexpectedly", exc_info=error)

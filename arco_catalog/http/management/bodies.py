@@ -133,7 +133,8 @@ def read_batch(context: DecodedRequest) -> Sequence[Check]:
 
 
 def _check_in(fields: Fields, separator: str) -> Check:
-    """Reads one request to check whether a principal, or the caller, has a privilege."""
+    """Returns one check of a batch: whether a principal, or the caller if it names none, has a privilege on a
+    securable. Raises `BadRequest` for an invalid one."""
     body = _grant_in(fields, separator)
     privilege = Privilege(fields.required("privilege", one_of(*Privilege)))
     return Check(privilege, body.kind, body.securable, fields.optional("principal", NAME))
@@ -147,5 +148,6 @@ def checked_for_others(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def read_update(context: DecodedRequest) -> tuple[int, dict[str, str]]:
-    """Returns the entity version that the change in the body expects, and the new properties. Raises `BadRequest`."""
+    """Returns the entity version that the change in the body expects, and the new properties. Raises `BadRequest` if
+    one of them is missing or invalid."""
     return context.fields.required("currentEntityVersion", INT), context.fields.required("properties", STRINGS)

@@ -12,12 +12,12 @@ from arco_catalog.protocol.catalog import Session
 
 
 async def _session(context: RequestContext) -> Session:
-    """Opens a session with the catalog that the path names."""
+    """Opens a session with the catalog that the path names. Raises the errors of `Sessions.open_catalog`."""
     return await context.sessions.open_catalog(context.params["catalog"])
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns all catalog roles of a catalog."""
+    """Returns all catalog roles of the catalog in the path. Raises the errors of `Sessions.open_catalog`."""
     return json_response(await catalog_roles.CATALOG_ROLE.list_all(await _session(context)))
 
 
@@ -35,8 +35,8 @@ async def get(context: RequestContext) -> Response:
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the properties of a catalog role by those in the body, and returns the role. Raises the errors of
-    `read_update` and `RoleKind.update`."""
+    """Replaces the properties of a catalog role by the properties in the body, and returns the role. Raises the errors
+    of `read_update` and `RoleKind.update`."""
     version, properties = read_update(context)
     name = context.params["catalog-role"]
     return json_response(await catalog_roles.CATALOG_ROLE.update(await _session(context), name, version, properties))

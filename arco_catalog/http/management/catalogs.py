@@ -51,7 +51,7 @@ async def get(context: RequestContext) -> Response:
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces a catalog's properties and storage configuration by those that the body has, and returns the catalog.
+    """Replaces a catalog's properties and storage configuration by the ones that the body has, and returns the catalog.
     Raises `BadRequest` for a storage configuration that is not allowed, and the errors of `change_catalog`."""
     version = context.fields.optional("currentEntityVersion", INT)
     properties = context.fields.optional("properties", STRINGS)
@@ -72,8 +72,8 @@ def _check_storage(context: RequestContext, storage: JsonObject) -> None:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops an empty catalog without an unfinished purge. Raises `NotFound`, and `NamespaceNotEmpty` for any other
-    catalog."""
+    """Drops the catalog in the path, first its own registry and then its entry in the realm. Raises `NotFound`, and
+    `NamespaceNotEmpty` for a catalog that is not empty or has an unfinished purge."""
     name = context.params["catalog"]
     session = await context.sessions.open_catalog(name)
     await session.head()  # checks the caller's rights before anything of the realm is read

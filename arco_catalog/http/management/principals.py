@@ -42,8 +42,8 @@ async def get(context: RequestContext) -> Response:
 
 
 async def update(context: RequestContext) -> Response:
-    """Replaces the properties of a principal by those in the body, and returns the principal. Raises the errors of
-    `read_update` and `update_principal`."""
+    """Replaces the properties of a principal by the properties in the body, and returns the principal. Raises the
+    errors of `read_update` and `update_principal`."""
     version, properties = read_update(context)
     session = context.sessions.open_realm()
     return json_response(await principals.update_principal(session, context.params["principal"], version, properties))
@@ -63,7 +63,7 @@ async def caller(context: RequestContext) -> Response:
 
 async def rotate(context: RequestContext) -> Response:
     """Gives a principal a new secret, and returns it. The secret before it remains valid until the next rotation or
-    reset. A principal may make this request for itself. Raises `NotFound`."""
+    reset. A principal may make this request for itself without a privilege. Raises `NotFound`."""
     name = context.params["principal"]
     return await _with_new_credentials(context, context.sessions.open_realm(itself=name), None, None, rotate=True)
 

@@ -40,7 +40,8 @@ class Cors:
 
 
 def _preflight(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns the headers for a preflight request of a browser."""
+    """Returns the headers of the response to a browser's preflight: the methods, how long it may be cached, and the
+    request headers that the browser wants to send, all of which are allowed if their names are well-formed."""
     requested = headers.get("access-control-request-headers", "").strip()
     answer = {"Access-Control-Allow-Methods": METHODS, "Access-Control-Max-Age": str(PREFLIGHT_SECONDS)}
     if _HEADER_NAMES.fullmatch(requested):

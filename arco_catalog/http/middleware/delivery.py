@@ -11,7 +11,8 @@ class Delivery:
         self._inner = inner
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, calls its `before_answer`, sends the response to the client, and returns it."""
+        """Passes the request on, sets its `response`, calls its `before_answer` if it has one, sends the response to
+        the client, and returns it. A HEAD gets no body."""
         request.response = response = await self._inner(request)
         if request.before_answer is not None:
             request.before_answer()

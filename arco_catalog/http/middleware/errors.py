@@ -17,7 +17,8 @@ class Errors:
 
     async def handle(self, request: Request) -> Response:
         """Calls the layer inside, and returns its response, or an error response in the form of the specification for
-        what was raised. Raises only `ClientGone`: then no client is left to read a response."""
+        what was raised, whose class goes into the request's `error`, and a denied privilege or the reason of an unknown
+        outcome into the statistics. Raises only `ClientGone`: then no client is left to read a response."""
         try:
             return await self._inner(request)
         except ClientGone:

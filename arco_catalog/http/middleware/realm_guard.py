@@ -57,8 +57,8 @@ class RealmGuard:
         return age_ms is not None and 0 <= age_ms < CHECK_INTERVAL_MS
 
     async def _check(self) -> None:
-        """Checks that the store has no realm, since this server can't check grants. Raises `Forbidden` if it has one,
-        and `Unavailable` if the check fails."""
+        """Checks that the store has no realm, since this server can't check grants, and then remembers the time. Logs
+        an error and raises `Forbidden` if the store has a realm; raises `Unavailable` if the check fails."""
         catalog = self._catalog
         deadline = Deadline.after(catalog.runtime, catalog.settings.request_ms)
         store = RequestStore(catalog.store, deadline.left_ms, measurement=current_stats().store)
@@ -84,7 +84,7 @@ class RealmGuard:
 
 async def _is_there(store: ObjectStore, realm: Paths) -> bool:
     """Whether the store has this realm. A realm whose HEAD is lost counts, because the grants still exist: its commits
-    reveal it, if this server may list them."""
+    reveal it, if this server may list them, and otherwise it is not found."""
     if isinstance(await store.get(realm.manifest), Found):
         return True
     try:

@@ -14,8 +14,8 @@ from arco_catalog.planning.policy_types import canonical_type
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the policies of a namespace; if the query has a `policyType`, only those of this type. Raises
-    `NoSuchNamespace`, and `BadRequest` for an invalid query."""
+    """Returns a page of the policies of a namespace; if the query has a `policyType`, only policies of this type.
+    Raises `NoSuchNamespace`, and `BadRequest` for an invalid query."""
     listed = await list_policies(context.sessions.open(), context.namespace, _type(context), paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
@@ -70,15 +70,16 @@ async def detach(context: RequestContext) -> Response:
 
 
 async def applicable(context: RequestContext) -> Response:
-    """Returns a page of the policies that apply to the target in the query. Raises the errors of
-    `applicable_policies`."""
+    """Returns a page of the policies that apply to the target in the query; with `policyType` only policies of this
+    type. Raises the errors of `applicable_policies`."""
     target = applicable_to(context)
     listed = await applicable_policies(context.sessions.open(), target, _type(context), paging(context))
     return json_response({"applicable-policies": listed.items, "next-page-token": listed.next_page_token})
 
 
 def _policy_text(context: RequestContext) -> PolicyText:
-    """Reads the description and the content of a policy from the body."""
+    """Returns the description and the content of a policy from the body, None for a missing one. Raises `BadRequest`
+    for one that is no string."""
     return PolicyText(context.fields.optional("description", STRING), context.fields.optional("content", STRING))
 
 

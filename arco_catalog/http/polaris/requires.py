@@ -55,7 +55,7 @@ def policy(context: DecodedRequest) -> Securable:
 
 
 def policy_name(context: DecodedRequest) -> str:
-    """Returns the name of the policy in the path."""
+    """Returns the name of the policy in the path. Raises `BadRequest` for an invalid name."""
     return context.path_name("policy-name")
 
 
@@ -86,7 +86,7 @@ def detach(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def _type(target: Securable) -> str:
-    """Returns the type of a policy's target, in the terms of Polaris."""
+    """Returns the type of a policy's target, in the terms of Polaris: `catalog`, `namespace` or `table-like`."""
     if target.name is not None:
         return "table-like"
     return "namespace" if target.namespace else "catalog"

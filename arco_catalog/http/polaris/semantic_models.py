@@ -18,7 +18,7 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a semantic model with the name and the document in the body. Raises the errors of
+    """Creates a semantic model with the name and the document in the body, and returns it. Raises the errors of
     `create_semantic_model`."""
     name, document = context.new_name(), context.fields.required("document", OBJECT)
     return answer_response(
@@ -33,8 +33,9 @@ async def load(context: RequestContext) -> Response:
 
 
 async def replace(context: RequestContext) -> Response:
-    """Replaces the document of a semantic model by that in the body. Raises `NoSuchSemanticModel`, `BadRequest` for an
-    invalid body, and `SemanticModelVersionMismatch` if the body expects another version."""
+    """Replaces the document of a semantic model by that in the body, and returns the model. Raises
+    `NoSuchSemanticModel`, `BadRequest` for an invalid body, and `SemanticModelVersionMismatch` if the body expects
+    another version."""
     name, fields = context.path_name(NAME), context.fields
     expected, document = fields.required("entity-version", STRING), fields.required("document", OBJECT)
     return answer_response(
