@@ -62,13 +62,14 @@ class Cut:
         return self.snapshots[_levels(name)]
 
     def scan(self, table: Scannable[S], row_filter: str = "true") -> S:
-        """Returns PyIceberg's scan of a table as it was in the cut. Raises `KeyError` for a table that is not in it."""
+        """Returns PyIceberg's scan of a table as it was in the cut, of no rows if it had no snapshot. Raises `KeyError`
+        for a table that is not in the cut."""
         snapshot_id = self.snapshot_id(table.name())
         return table.scan("false") if snapshot_id is None else table.scan(row_filter, snapshot_id=snapshot_id)
 
     def spark_table(self, catalog: str, name: str | Sequence[str]) -> str:
-        """Returns a table as it was in the cut, as SQL for a FROM clause of Spark, which calls the catalog `catalog`.
-        Raises `KeyError` for a table that is not in the cut."""
+        """Returns a table as it was in the cut, as SQL for a FROM clause of Spark, which calls the catalog `catalog`; a
+        query of no rows if the table had no snapshot. Raises `KeyError` for a table that is not in the cut."""
         snapshot_id = self.snapshot_id(name)
         quoted = ".".join(map(_quoted, (catalog, *_levels(name))))
         if snapshot_id is None:
@@ -168,8 +169,8 @@ def _items(wanted: Sequence[Levels], known: Mapping[Levels, _State]) -> list[Jso
 
 
 def _states(response: Json, known: Mapping[Levels, _State]) -> dict[Levels, _State]:
-    """Returns the states in a response; of a table that has not changed the known one. Raises `LookupError` for a name
-    without a table."""
+    """Returns the states of the tables in a response, by their names; of a table that has not changed the known one.
+    Raises `LookupError` for a name without a table, also for a view."""
     found: dict[Levels, _State] = {}
     for each in response["relations"]:
         levels, status = tuple(each["identifier"]), each["status"]

@@ -71,7 +71,8 @@ class RunningCatalog:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The properties of a REST catalog, as PyIceberg spells them: `load_catalog("arco", **settings)`."""
+        """The properties of a REST catalog, as PyIceberg spells them: `load_catalog("arco", **settings)`. For a store
+        in memory they also name the class by which PyIceberg reads files."""
         settings = {"type": "rest", "uri": self.uri, "warehouse": self.warehouse}
         # PyIceberg warns of locations in memory unless it is told how to read files, of which there are none.
         no_files = {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"} if self.store.startswith("memory:") else {}
@@ -166,7 +167,8 @@ class _Server:
             self._server.should_exit = True
 
     async def _serve(self) -> None:
-        """Opens the catalog and serves it by uvicorn until the server is stopped."""
+        """Opens the catalog, gives `ready` the result, and serves the catalog by uvicorn until the server is stopped.
+        Raises `ModuleNotFoundError` without uvicorn, and the errors of `open_app`."""
         try:
             import uvicorn
         except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
 """`arco serve` with several workers: processes that serve one address, and a supervisor that replaces each that dies,
 until too many do.
 
-Each worker is an `arco serve` over the same store, with its own caches. A worker revalidates cached records with the
+Each worker is an `arco serve` over the same store with a cache of its own. A worker revalidates cached records with the
 store, so any worker may get any request. Each has its own listening socket, which the supervisor keeps open: the
 connections of a worker that died wait for its replacement.
 """

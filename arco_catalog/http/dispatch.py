@@ -115,7 +115,7 @@ class Dispatch:
 
     def _match(self, request: Request) -> Match | None:
         """Returns the routes of a request's path, by their methods, and the path's parameters, after the base path was
-        removed; None if no route has the path. Raises `BadRequest` for a path that does not decode."""
+        removed; None if no route has the path. Raises the errors of `Router.match`."""
         return self._router.match(self._below_base(request.raw_path), request.spelling)
 
     def _is_linked(self, request: Request) -> bool:
@@ -141,7 +141,7 @@ class Dispatch:
     ) -> RequestContext:
         """Returns the request as the handler gets it, still without the body, and with sessions. Sets `warehouse` and
         `catalog` of the request if the route has a prefix. Raises `UnsupportedMediaType`, `NoSuchWarehouse`,
-        `BadRequest` for a query that does not decode, and `Unsupported` for a change of a read-only catalog without an
+        the error for a query that does not decode, and `Unsupported` for a change of a read-only catalog without an
         idempotency key that the catalog reads."""
         changes = route.effect is not Effect.READS
         if route.has_body or (changes and not route.takes_form):

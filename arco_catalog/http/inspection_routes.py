@@ -11,7 +11,7 @@ from arco_catalog.planning.privileges import Privilege
 
 def inspection_of(namespace: str) -> Sequence[Route]:
     """Returns the routes below the path template `namespace` for timelines and comparisons of the namespace's tables
-    and views, and for the lineage of its tables."""
+    and views, and for the lineage of tables."""
     table = f"{namespace}/tables/{{table}}"
     return (
         *_routes(table, "table", Privilege.TABLE_READ_PROPERTIES, on.table),

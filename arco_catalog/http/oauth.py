@@ -69,9 +69,9 @@ class NoPrincipals:
 
 
 async def get_token(context: RequestContext) -> Response:
-    """Returns a token for the client in the form, or an error in the form of OAuth2 (RFC 6749), and makes the realm
-    that the headers name that of the request. An unknown realm has the error of wrong credentials, or `invalid_request`
-    on a server whose only realm is at the store's root. On a server that issues no tokens it returns the error of
+    """Returns a token for the client in the form, or an error in the form of OAuth2 (RFC 6749). Makes the realm that
+    the headers name that of the request; an unknown realm has the error of wrong credentials, or `invalid_request` on a
+    server whose only realm is at the store's root. On a server that issues no tokens it returns the error of
     `unsupported.get_token`. Raises `TooManyRequests` and `Unavailable`."""
     service, sessions = context.service.realms, context.sessions
     endpoint = None if service is None else service.token_endpoint

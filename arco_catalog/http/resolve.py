@@ -138,7 +138,7 @@ def read_items(context: RequestContext) -> Sequence[Item]:
 
 
 def _item(fields: Fields, separator: str) -> Item:
-    """Returns one item of the request. Raises `BadRequest` for an invalid one."""
+    """Returns one item of the request, and rejects an invalid one."""
     levels, at = fields.required("identifier", list_of(STRING)), f"{fields.at}.identifier"
     if len(levels) < 2:
         raise BadRequest(f"Invalid {at}: it must have the levels of a namespace, and then a name")

@@ -25,7 +25,7 @@ class ExactName(bytes):
     """
 
     def lower(self) -> bytes:
-        """Returns the name as it is, with its capital letters."""
+        """Returns the name as it is, with the capital letters."""
         return self
 
 

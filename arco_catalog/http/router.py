@@ -90,7 +90,7 @@ class Router:
 
     def _match(self, raw_path: bytes, spelling: Spelling) -> Match | None:
         """Returns the match for a path, None if no template fits; a slash at the end of a collection's path is ignored.
-        Raises `BadRequest` for a path that does not decode."""
+        Raises as `match` does."""
         if not raw_path.startswith(b"/"):
             return None
         segments = [spelling.decode(segment) for segment in raw_path[1:].split(b"/")]

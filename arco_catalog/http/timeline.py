@@ -60,7 +60,7 @@ async def _version(context: RequestContext, name: str, kind: str) -> Response:
 
 async def _comparison(context: RequestContext, name: str, kind: str) -> Response:
     """Responds with the differences between the versions `from` and `to` in the query; without `to` with the current
-    one. Raises `BadRequest` without `from`."""
+    one. Fails without `from`."""
     # Imported here: a cold start with another request saves the time.
     from arco_catalog.operations.compare import compare_versions
 

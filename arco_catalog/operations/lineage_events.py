@@ -34,7 +34,7 @@ MAX_EVENT_BYTES = 512 << 10
 MAX_BYTES = 8 << 20
 """Maximum size of all events that are read, together."""
 MAX_DATASETS = 20_000
-"""Maximum number of datasets in the events that are read, together."""
+"""Maximum number of inputs and outputs of the events that are read, together."""
 ENTRY_WEIGHT = 1_000
 """The memory that an entry takes, in bytes."""
 AT_ONCE = 32

@@ -1,7 +1,7 @@
 """The answers to mutations, and the form in which markers and registry commits store them.
 
 Small answers are saved in full. A table's state, and texts that users gave to a namespace, policy, generic table or
-semantic model, are saved by reference. A replay then builds an equivalent answer, which may have other bytes
+semantic model, are saved by reference. A repeated request then gets an equivalent answer, which may have other bytes
 (docs/design/idempotency.md#rule-6).
 """
 

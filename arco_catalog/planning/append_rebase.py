@@ -89,7 +89,8 @@ def rebase(commit: Commit, read: AppendOnTarget, *, now_ms: int, uuid: str) -> R
 
 
 def _with_row_ids(manifests: Sequence[ManifestFile], first_row_id: int) -> list[ManifestFile]:
-    """Returns new manifests, each with the id of its first row: the ids follow each other in order."""
+    """Returns new manifests, each with the id of its first row: that of the first is `first_row_id`, and each further
+    one follows the added rows of the manifest before it."""
     given: list[ManifestFile] = []
     for each in manifests:
         given.append(each._replace(first_row_id=first_row_id))
@@ -98,7 +99,8 @@ def _with_row_ids(manifests: Sequence[ManifestFile], first_row_id: int) -> list[
 
 
 def _on_head(commit: Commit, append: Append, snapshot: Snapshot, head_id: int) -> Commit:
-    """Returns a commit that requires the branch's present snapshot, and adds `snapshot` to it."""
+    """Returns a commit that requires the branch's present snapshot, adds `snapshot`, and sets the branch to that; other
+    updates are left out."""
     requirements = tuple(
         AssertRefSnapshotId(append.branch, head_id) if isinstance(each, AssertRefSnapshotId) else each
         for each in commit.requirements
@@ -109,8 +111,8 @@ def _on_head(commit: Commit, append: Append, snapshot: Snapshot, head_id: int) -
 
 
 def _summary(sent: dict[str, str], before: dict[str, str], files: Sequence[AddedFiles]) -> dict[str, str]:
-    """Returns the summary of the new snapshot: as the client sent it, with the totals that the snapshot before it has,
-    raised by what the append adds."""
+    """Returns the summary of the new snapshot: as the client sent it, but with the totals of the snapshot before it,
+    raised by what the append adds. A total that is no number there, or would exceed 64 bits, is left out."""
     added = {
         "total-data-files": sum(each.files for each in files),
         "total-records": sum(each.rows for each in files),

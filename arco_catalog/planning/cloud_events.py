@@ -15,7 +15,8 @@ SEQUENCE_DIGITS = 20
 
 def cloud_event(event: JsonObject, number: int, warehouse: str) -> JsonObject:
     """Returns the CloudEvent of an event that has this number in the feed of a catalog. `partitionkey` and `sequence`
-    are extensions that CloudEvents documents: events of one table or view have one key, in the order of sequences."""
+    are extensions that CloudEvents documents: events of one table or view have one key, in the order of sequences. The
+    subject, the time and the key are left out if the event has none."""
     kind = str(mapping(event, "operation").get("operation-type"))
     entity, at_ms = mapping(event, "arco").get("entity"), event.get("timestamp-ms")
     subject = "/".join(quote(level, safe="") for level in levels_in(event)[-1])

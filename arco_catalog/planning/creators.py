@@ -23,6 +23,8 @@ class NewTable(Creator):
         self.wanted = wanted
 
     def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
+        """Returns the first metadata of the table that the request describes, at the location that it names, or else at
+        this one."""
         return table.new_table_metadata(
             self.wanted,
             location=self.wanted.location or location,
@@ -32,6 +34,7 @@ class NewTable(Creator):
         )
 
     def named_locations(self) -> Iterable[str]:
+        """Returns the locations that the request names: of the table, and in properties that direct writers."""
         return table.explicit_locations(self.wanted)
 
 
@@ -46,9 +49,12 @@ class TableFromCommit(Creator):
         self.engine = table.engine_of(commit)
 
     def already_there(self) -> Refusal:
+        """Returns the error for a name that a table has already: the commit's requirement that there is none fails."""
         return CommitFailed("Requirement failed: table already exists")
 
     def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
+        """Returns the metadata that the commit's updates build, at this location unless an update sets one, and with
+        this uuid unless an update assigns one. Raises `CommitFailed` if the commit has no updates."""
         commit = self.commit
         if not any(isinstance(update, SetLocation) for update in commit.updates):
             commit = replace(commit, updates=(SetLocation(location), *commit.updates))
@@ -66,9 +72,11 @@ class TableFromCommit(Creator):
         return document
 
     def named_locations(self) -> Iterable[str]:
+        """Returns the locations that the commit's updates name: of the table, and in properties that direct writers."""
         return table.explicit_locations(self.commit)
 
     def leading_files(self) -> Iterable[str]:
+        """Returns the manifest lists and statistics files that the commit adds."""
         return table.added_leading_files(self.commit)
 
 
@@ -80,6 +88,8 @@ class NewView(Creator):
         self.wanted = wanted
 
     def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
+        """Returns the first metadata of the view that the request describes, at the location that it names, or else at
+        this one."""
         return view.new_view_metadata(
             self.wanted,
             location=self.wanted.location or location,
@@ -89,4 +99,5 @@ class NewView(Creator):
         )
 
     def named_locations(self) -> Iterable[str]:
+        """Returns the locations that the request for a view names."""
         return view.explicit_locations(self.wanted)

@@ -42,8 +42,8 @@ class EventFilter:
     since_ms: int | None = None
 
     def selects(self, event: JsonObject) -> bool:
-        """Whether the filter selects an event. Every filter selects those of the types in
-        `ALWAYS_SELECTED`."""
+        """Whether the filter selects an event. Every filter selects the events of the types in `ALWAYS_SELECTED`, and
+        an event without a time satisfies the condition on times."""
         made, at_ms = mapping(event, "operation"), event.get("timestamp-ms")
         return made.get("operation-type") in ALWAYS_SELECTED or (
             (self.operation_types is None or made.get("operation-type") in self.operation_types)

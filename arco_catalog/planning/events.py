@@ -102,8 +102,8 @@ def event_of_operation(operation: JsonObject, at_ms: int | None) -> JsonObject |
 
 
 def _commit(receipt: JsonObject) -> JsonObject:
-    """Returns the fields of a receipt that the extension of an event repeats; of updates and requirements each name
-    once."""
+    """Returns the fields of a receipt that the extension of an event repeats, without empty ones; of updates and
+    requirements each name once, in order."""
     found: JsonObject = {}
     for field, name in _COMMIT_FIELDS.items():
         value = receipt.get(field)
@@ -120,7 +120,8 @@ def _identifier(record: JsonObject) -> JsonObject:
 
 
 def _actor(record: JsonObject) -> JsonObject:
-    """Returns who made a change, and through which client, from its record."""
+    """Returns who made a change, and through which client, from its record: the fields `principal`, `session` and
+    `source`, as far as the record has them."""
     return {name: record[name] for name in ("principal", "session", "source") if record.get(name) is not None}
 
 

@@ -23,8 +23,9 @@ _UNNUMBERED = 0
 def operation_record(
     operation: JsonObject, at_ms: int, *, commit: str, sequence: int, place: int, places: int
 ) -> FeedRecord:
-    """Returns the record of an operation in its stored form: the one at `place`, counted from 1, of the `places` in the
-    registry commit with this id and sequence number, without a number."""
+    """Returns the feed's record of a stored operation, without a number: the one at `place`, counted from 1, of the
+    `places` in the registry commit with this id and sequence number. The operation's answer and the attempts that it
+    cancels are left out."""
     kept: JsonObject = {name: value for name, value in operation.items() if name not in ("answer", "cancels")}
     details: JsonObject = {**kept, "commit": commit, "sequence": sequence, "place": place, "places": places}
     name, entity = optional_text(operation, "id") or "", optional_text(operation, "entity")
@@ -32,8 +33,9 @@ def operation_record(
 
 
 def commit_record(entity: str, file: MetadataFile, receipt: JsonObject | None) -> FeedRecord:
-    """Returns the record of the commit by which a metadata file of an entity became current, without a number.
-    `receipt` has the current names of fields (state/receipt.py); without one the record has the file alone."""
+    """Returns the feed's record of the commit by which a metadata file of an entity became current, without a number.
+    `receipt` has the current names of fields (state/receipt.py); lists in it are cut after `MAX_ITEMS` items, and
+    without a receipt the record has the file alone."""
     key = commit_key(entity, file.location)
     details: JsonObject = {"commit_key": key, "metadata_location": file.location, "metadata_ms": file.ms}
     details |= {name: _shortened(value) for name, value in (receipt or {}).items() if name not in _NOT_KEPT}
@@ -67,7 +69,7 @@ def registry_record(kind: FeedKind, position: RegistryPosition, at_ms: int) -> F
 
 
 def _shortened(value: JsonValue) -> JsonValue:
-    """Returns a value of a receipt, of a list the first items."""
+    """Returns a value of a receipt as it is, but of a list the first `MAX_ITEMS` items."""
     return value[:MAX_ITEMS] if isinstance(value, list) else value
 
 
@@ -138,7 +140,7 @@ def drops(operations: Sequence[FeedRecord]) -> dict[str, int]:
 
 
 def fit(records: Iterable[FeedRecord]) -> list[FeedRecord]:
-    """Returns the first records that fit into one segment, at least one."""
+    """Returns the first records that fit into one segment, by number and bytes; the first of all always fits."""
     fitting: list[FeedRecord] = []
     size = 0
     for record in records:
@@ -155,7 +157,8 @@ def numbered(records: Sequence[FeedRecord], first: int) -> list[FeedRecord]:
 
 
 def position_after(records: Sequence[FeedRecord], before: RegistryPosition) -> RegistryPosition:
-    """Returns the position in the registry's history after these records, which follow one at the position `before`."""
+    """Returns the position in the registry's history after these records, which follow one at the position `before`:
+    that of the last record about the registry, or `before` if there is none."""
     for record in reversed(records):
         if record.kind == "operation" or record.entity is None:
             position = RegistryPosition(

@@ -29,13 +29,14 @@ class HeldGrants:
         self._has_any: bool | None = None
 
     def roles(self) -> Steps[Sequence[str]]:
-        """Returns the ids of the catalog roles, sorted."""
+        """Returns the ids of the catalog roles, sorted, which the first call reads."""
         if self._roles is None:
             self._roles = yield from catalog_roles_of(self._index, self._principal_roles)
         return self._roles
 
     def on(self, chain: Sequence[str]) -> Steps[Sequence[Sequence[RoleGrant]]]:
-        """Returns for each securable of a chain the grants on it, in the order of the roles."""
+        """Returns for each securable of a chain the grants on it, in the order of the roles, grants without privileges
+        left out. Grants that an earlier call has read are not read again."""
         roles = yield from self.roles()
         new = [securable for securable in chain if securable not in self._granted]
         yield Needs(keys=[grant_key(securable, role) for securable in new for role in roles])

@@ -132,7 +132,8 @@ def _holds_any(standing: Standing, grants: HeldGrants) -> Steps[bool]:
 def holds(
     index: Index, catalog: str, standing: Standing, requirement: Requirement, grants: HeldGrants | None = None
 ) -> Steps[bool]:
-    """Whether `judge` returns for one requirement."""
+    """Whether `judge` returns without an error for one requirement, as it does for one with `if_there` on what does not
+    exist."""
     return (yield from refusal_of(index, catalog, standing, requirement, grants)) is None
 
 
@@ -196,7 +197,7 @@ def check_source(standing: Standing) -> None:
 
 
 def reserved(standing: Standing) -> Forbidden:
-    """Returns the error of a write to the namespace that only the pipeline may write to."""
+    """Returns the error for a principal that would write to the namespace that only the pipeline may write to."""
     return Forbidden(
         f"Only the pipeline writes to the namespace {NAMESPACE}: principal {standing.name} is not registered by the "
         f"property {RUN_PIPELINE} with the value true"

@@ -58,7 +58,7 @@ class Semantics(ABC):
 
     @abstractmethod
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
-        """Returns the locations that a commit names."""
+        """Returns the locations that a commit names: of the table or view, and in properties that direct writers."""
 
     def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
         """Returns the requirements of a commit on branches and tags; only some of them if there are many. Empty unless
@@ -103,7 +103,7 @@ class Semantics(ABC):
         return not_of_kind(index, self.kind, namespace, name)
 
     def name_taken(self, by: str, namespace: Namespace, name: str) -> Refusal:
-        """Returns the error for a name that an entity of the kind `by` has already."""
+        """Returns the error for creating an entity of this kind under a name that an entity of the kind `by` has."""
         return name_taken(self.kind, by, namespace, name)
 
 
@@ -113,21 +113,29 @@ class TableSemantics(Semantics):
     kind: Kind = "table"
 
     def apply(self, base: Base, commit: AnyCommit, now_ms: int, checkpoint: Checkpoint) -> JsonObject | None:
+        """Returns the metadata of a table after a commit on `base`, None if the commit changes nothing. Raises
+        `Refusal`, and what `checkpoint` raises."""
         assert isinstance(commit, table.Commit)
         return table.apply_commit(
             base.document, commit, now_ms=now_ms, base_location=base.file, name=base.name, checkpoint=checkpoint
         )
 
     def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
+        """Returns the JSON of a metadata file as that of a table that can be registered. Raises the errors of
+        `table.check_registered`."""
         return table.check_registered(document, checkpoint)
 
     def uuid(self, document: JsonObject) -> str | None:
+        """Returns the uuid of the table, None if the metadata, which then have format version 1, have none."""
         return table.table_uuid(document)
 
     def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
+        """Returns the time that the metadata state (`last-updated-ms`), in milliseconds; the other arguments do not
+        matter."""
         return table.last_updated_ms(document)
 
     def summary(self, document: JsonObject) -> JsonObject:
+        """Returns the fields that a table's pointer repeats: uuid, current snapshot, refs and last sequence number."""
         return {
             "table_uuid": table.table_uuid(document),
             "current_snapshot_id": table.current_snapshot_id(document),
@@ -136,37 +144,47 @@ class TableSemantics(Semantics):
         }
 
     def required_refs(self, commit: AnyCommit) -> Sequence[AssertRefSnapshotId]:
+        """Returns the requirements of a commit to a table on branches and tags; only some of them if there are many."""
         assert isinstance(commit, table.Commit)
         return table.required_refs(commit)
 
     def requests_rebase(self, commit: AnyCommit) -> bool:
+        """Whether the commit to a table requests that its append is rebased."""
         assert isinstance(commit, table.Commit)
         return table.requests_rebase(commit)
 
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
+        """Returns the locations that a commit to a table names: of the table, and in properties that direct writers."""
         assert isinstance(commit, table.Commit)
         return table.explicit_locations(commit)
 
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
+        """Returns the ids of the snapshots that a commit to a table adds."""
         assert isinstance(commit, table.Commit)
         return table.added_snapshot_ids(commit)
 
     def engine(self, commit: AnyCommit) -> str | None:
+        """Returns the engine that the summaries of the new snapshots name; None if they name none."""
         assert isinstance(commit, table.Commit)
         return table.engine_of(commit)
 
     def files_that_left_the_log(
         self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None
     ) -> Sequence[str]:
+        """Returns the metadata files that the table has written itself and that may be deleted once `document` is
+        committed; none unless the table's properties request that."""
         return table.files_that_left_the_log(base, document, old_file=base_file, registered_from=registered_from)
 
     def logged_files(self, document: JsonObject) -> Sequence[str]:
+        """Returns the earlier metadata files in the table's metadata log."""
         return table.logged_files(document)
 
     def leading_files(self, document: JsonObject) -> Sequence[str]:
+        """Returns the manifest lists and statistics files to which a table's metadata refer."""
         return table.leading_files(document)
 
     def added_leading_files(self, commit: AnyCommit) -> Sequence[str]:
+        """Returns the manifest lists and statistics files that a commit to a table adds."""
         assert isinstance(commit, table.Commit)
         return table.added_leading_files(commit)
 
@@ -177,22 +195,30 @@ class ViewSemantics(Semantics):
     kind: Kind = "view"
 
     def apply(self, base: Base, commit: AnyCommit, now_ms: int, checkpoint: Checkpoint) -> JsonObject | None:
+        """Returns the metadata of a view after a commit on `base`, None if the commit changes nothing. Raises
+        `Refusal`, and what `checkpoint` raises."""
         assert isinstance(commit, view.ViewCommit)
         return view.apply_view_commit(base.document, commit, now_ms=now_ms, name=base.name, checkpoint=checkpoint)
 
     def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
+        """Returns the JSON of a metadata file as that of a view that can be registered. Raises the errors of
+        `view.check_registered_view`."""
         return view.check_registered_view(document, checkpoint)
 
     def uuid(self, document: JsonObject) -> str | None:
+        """Returns the uuid of the view."""
         return view.view_uuid(document)
 
     def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
+        """Returns the present time, or one millisecond after the file that this one replaces if that is later."""
         return now_ms if base_ms is None else max(now_ms, base_ms + 1)
 
     def summary(self, document: JsonObject) -> JsonObject:
+        """Returns the fields that a view's pointer repeats: uuid and current version."""
         return {"view_uuid": view.view_uuid(document), "current_version_id": view.current_version_id(document)}
 
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
+        """Returns the locations that a commit to a view names."""
         assert isinstance(commit, view.ViewCommit)
         return view.explicit_locations(commit)
 

@@ -139,7 +139,7 @@ def run_edges(
 
 
 def reports_writes(event: RunEvent, history: History) -> bool:
-    """Whether an event states that its run has written its outputs: the run goes on, or is complete and did not fail.
+    """Whether an event reports that its run has written its outputs: the run goes on, or is complete and did not fail.
     Spark sends a COMPLETE event after the FAIL event of a statement."""
     return event.state == "RUNNING" or (event.state == "COMPLETE" and not history.failed)
 

@@ -53,7 +53,8 @@ class GraphTable:
         return cls(namespace, name, entry.entity, entry.kind, entry.locations)
 
     def known(self) -> Iterable[KnownTable]:
-        """Returns the table in the form in which datasets are compared with it, once for each location."""
+        """Returns the table in the form in which a dataset is compared with it, once for each location; once without a
+        location if it holds none."""
         namespace = ".".join(self.namespace)
         return (KnownTable(self.entity, namespace, self.name, location) for location in self.locations or (None,))
 
@@ -93,7 +94,7 @@ class GraphEdge:
 
     @property
     def at_ms(self) -> int:
-        """The time of the commit, or of the event if there is no commit."""
+        """The time of the commit, or of the event if there is no commit, in milliseconds since 1970; 0 without both."""
         if self.match is not None:
             return self.match.commit.committed_ms
         return 0 if self.event is None else self.event.happened_ms
@@ -147,7 +148,8 @@ class _Search:
         self._pairs_left = MAX_PAIRS
 
     def run(self) -> Steps[LineageGraph]:
-        """Searches from the root, a distance at a time, and returns the graph."""
+        """Searches from the root, a distance at a time, adds the edges of Servo's commits to the root if the query goes
+        upstream, and returns the graph."""
         query, graph = self._query, self._graph
         root = GraphNode(query.root.entity, query.root, None, 0)
         graph.nodes[root.key] = root
@@ -160,7 +162,7 @@ class _Search:
 
     def _around(self, frontier: Sequence[GraphNode], distance: int) -> Steps[list[GraphNode]]:
         """Adds the edges from events that name nodes of the frontier, in the directions of the query, and returns the
-        new nodes, without hidden ones."""
+        new nodes, without hidden ones. Events that report no writes are skipped."""
         nodes = self._graph.nodes
         before = len(nodes)
         tables = Tables(
@@ -225,7 +227,8 @@ class _Search:
                 self._graph.edges[identity] = edge
 
     def _add_servo_edge(self, commit: Commit) -> None:
-        """Adds the edge of a commit by a Servo task, unless an event has one for the commit."""
+        """Adds the edge of a commit by a Servo task, unless an event has one for the commit, or the graph has
+        `MAX_EDGES` edges. A commit of another source adds none."""
         graph, entity = self._graph, commit.entity
         known = {edge.match.commit.commit_key for edge in graph.edges.values() if edge.match is not None}
         if commit.is_servo and commit.commit_key not in known and len(graph.edges) < MAX_EDGES:
@@ -233,7 +236,7 @@ class _Search:
 
     def _node_of(self, dataset: DatasetRef, sender: str | None, distance: int) -> Steps[str]:
         """Returns the key of the node of a dataset that an event of the principal `sender` names. The node is added if
-        it is new. Returns an empty key if the graph is full."""
+        it is new. If the graph is full, notes that limit and returns an empty key."""
         nodes, name = self._graph.nodes, (str(dataset), *dataset.further)
         hidden = f"{sender}\n{dataset}"
         if name in self._keys:
@@ -275,7 +278,8 @@ def find_table(index: Index, dataset: DatasetRef, catalogs: Collection[str]) -> 
 
 
 def _table_at(index: Index, locations: Iterable[str]) -> Steps[GraphTable | None]:
-    """Returns the table or view that has one of these locations; None without one."""
+    """Returns the table or view that holds one of these locations, by the first that is held; None without one. Intents
+    of transactions do not count."""
     for location in dict.fromkeys(normal for each in locations if (normal := _normal(each)) is not None):
         yield Needs(holds=[location])
         for _, hold in [*index.holds_on(location)]:
@@ -288,7 +292,8 @@ def _table_at(index: Index, locations: Iterable[str]) -> Steps[GraphTable | None
 
 
 def _table_named(index: Index, namespace: Namespace, name: str) -> Steps[GraphTable | None]:
-    """Returns the table or view of this name; None without one."""
+    """Returns the table or view of this name; None without one, for an intent of a transaction, and for another
+    kind."""
     yield Needs(keys=[relation_key(namespace, name)])
     entry = find_relation(index, namespace, name)
     if entry is None or entry.transaction is not None or entry.kind not in ("table", "view"):

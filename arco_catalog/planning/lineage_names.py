@@ -37,7 +37,8 @@ NO_TAGS = EventTags("", "", None)
 
 
 def event_name(body: bytes, event: LineageEvent, principal: str) -> str:
-    """Returns the name of an event of a principal, whose stored bytes are `body`."""
+    """Returns the name of an event of a principal with the stored bytes `body`: the digest of these, a hyphen, and
+    the tags of sender, run and datasets, in that order."""
     tags = _tags_of(event)
     datasets = _ANY if len(tags) > MAX_DATASET_TAGS else "".join(sorted(tags))
     return f"{event_digest(body)}-{_tag(principal)}{_run_tag(principal, event.run)}{datasets}"
@@ -59,7 +60,8 @@ def tags_in(name: str) -> EventTags:
 
 
 def table_tags(namespace: Iterable[str], name: str, locations: Iterable[str]) -> frozenset[str]:
-    """Returns the tags by which events may name a table: by the normal forms of its locations, and by its name."""
+    """Returns the tags by which events may name a table: those of `locations`, given in their normal forms, and of the
+    full name."""
     return frozenset(map(_tag, (".".join((*namespace, name)), *locations)))
 
 
@@ -75,7 +77,7 @@ def dataset_tags(dataset: DatasetRef) -> frozenset[str]:
 
 
 def reference_to(dataset: Dataset) -> DatasetRef:
-    """Returns a dataset of an event in the form in which datasets are compared with tables."""
+    """Returns a dataset of an event in the form in which a dataset is compared with tables."""
     further = tuple((name.namespace, name.name) for name in dataset.also)
     return DatasetRef(dataset.name.namespace, dataset.name.name, further, dataset.snapshot_id)
 

@@ -16,11 +16,11 @@ from storage_backends.lazy_dataclass import dataclass
 MAX_SEARCHED = 200
 """Maximum number of datasets that are searched in the registry, for all runs together."""
 MAX_SEARCHED_OF_RUN = 20
-"""Maximum number of datasets of one run that are compared."""
+"""Maximum number of inputs and outputs of one run that are compared."""
 MAX_TABLES_NAMED = 3
 """Maximum number of other tables that one reason names."""
 _REPORTS: Final = {"COMPLETE": 2, "RUNNING": 1}
-"""How much events report, by state; of all other states less."""
+"""How much events report, by state; of any other state less."""
 
 
 class NoEdge(StrEnum):
@@ -112,7 +112,8 @@ class _Reasons:
         self._found: dict[DatasetRef, GraphTable | None] = {}
 
     def of(self, event: RunEvent, history: History) -> Steps[tuple[NoEdge, str]]:
-        """Returns why the run of an event has no edge, and a sentence."""
+        """Returns why the run of an event has no edge, and a sentence about it: the first reason that applies. Searches
+        the datasets in the registry, and counts them for all runs."""
         if history.failed:
             return NoEdge.FAILED, "the run failed, or was aborted"
         if not reports_writes(event, history):
@@ -139,7 +140,8 @@ class _Reasons:
         return _of_tables(event, named, tables, self._graph)
 
     def _table(self, dataset: DatasetRef) -> Steps[GraphTable | None]:
-        """Returns the table that a dataset means; None if none that the caller may know."""
+        """Returns the table that a dataset means; None if none that the caller may know. Each dataset is searched
+        once."""
         if dataset not in self._found:
             table = yield from find_table(self._index, dataset, self._query.catalogs)
             known = table is not None and (yield from self._query.may_know(table))

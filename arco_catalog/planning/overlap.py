@@ -73,7 +73,7 @@ def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Ste
 
 
 def namespace_location(index: Index, namespace: Namespace) -> Steps[Location | None]:
-    """Computes the location of a namespace; None if it does not exist. Loads the key itself."""
+    """Returns the location of a namespace, and loads the key itself; None if the namespace does not exist."""
     yield Needs(keys=[namespace_key(namespace)])
     found = find_namespace(index, namespace)
     return None if found is None else Location.parse(found.location)
@@ -136,7 +136,7 @@ def refuse_folders(
 
 
 def _refuse_folder(index: Index, location: Location, candidates: Iterable[Namespace]) -> None:
-    """Rejects the request if a location is or contains the folder of one of these namespaces."""
+    """Rejects the request if a location is or contains the folder of one of these namespaces, as far as they exist."""
     for candidate in candidates:
         found = find_namespace(index, candidate)
         if found is not None and Location.parse(found.location).inside(location):

@@ -93,8 +93,9 @@ def realm_questions(requirements: Iterable[Requirement]) -> Sequence[Question]:
 
 
 def questions_of(index: Index, catalog: str, requirements: Iterable[Requirement]) -> Steps[Sequence[Question]]:
-    """Computes the questions about what a request requires in a catalog, without duplicates. A requirement with
-    `if_there` on a securable that does not exist has none."""
+    """Returns the questions about what a request requires in a catalog, without duplicates, in the order of the
+    requirements. A requirement in the pipeline's namespace adds `system_question` before its own. One with `if_there`
+    on a securable that does not exist has none."""
     found: dict[Question, None] = {}
     for required in requirements:
         on, privilege, if_absent = required.on, required.privilege, None
@@ -116,7 +117,8 @@ def questions_of(index: Index, catalog: str, requirements: Iterable[Requirement]
 
 
 def system_question(catalog: str) -> Question:
-    """Returns the question about the pipeline's namespace of a catalog."""
+    """Returns the question that everything in the pipeline's namespace of a catalog needs besides: `SYSTEM_ACCESS` on
+    the catalog."""
     return Question(SYSTEM_ACCESS, "CATALOG", catalog)
 
 

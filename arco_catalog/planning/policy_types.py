@@ -101,7 +101,8 @@ def check_content(policy_type: str, content: str | None) -> None:
 
 
 def _document(content: str) -> JsonObject:
-    """Reads the content of a policy. Rejects content that is no JSON object or has no field `enable`."""
+    """Returns the content of a policy of a predefined type, parsed. Rejects content that is no JSON object or has
+    no field `enable`."""
     try:
         document = check(OBJECT, loads(content.encode()), "content")
     except (MalformedJson, UnicodeEncodeError) as error:

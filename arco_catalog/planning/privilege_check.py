@@ -1,5 +1,5 @@
 """The check of a privilege, and the grant that explains its outcome (docs/design/access.md#checks). Rights are judged
-elsewhere, by `access.judge`."""
+elsewhere, by `judgement.judge`."""
 
 from collections.abc import Iterable
 

@@ -1,5 +1,5 @@
 """Which principal roles hold privileges on a securable, and by which grants (docs/design/access.md#who-has-access).
-Rights are judged elsewhere, by `access.held_among`, as if a principal had one role alone."""
+Rights are judged elsewhere, by `judgement.held_among`, as if a principal had one role alone."""
 
 from collections.abc import Mapping, Sequence
 
@@ -49,7 +49,8 @@ def paths_of(
     index: Index, role: str, privileges: Sequence[Privilege], on: Securable, *, runs_pipeline: bool
 ) -> Steps[Sequence[tuple[Privilege, GrantPath]]]:
     """Returns those of these privileges on a securable that a principal with the principal role with the id `role` has
-    by this role, in order, each with a grant. `runs_pipeline`: it may use them in the pipeline's own namespace."""
+    by this role, in the given order, each with the outermost grant. `runs_pipeline`: it may use them in the pipeline's
+    own namespace."""
     standing = Standing("", "", (role,), frozenset(), runs_pipeline=runs_pipeline)
     grants = HeldGrants(index, standing.roles)
     held = yield from held_among(index, standing, privileges, on, grants)

@@ -234,7 +234,8 @@ def _wait_for_purges(index: Index, tombstone: Tombstone) -> Steps[None]:
 
 
 def _refuse_overlap(index: Index, tombstone: Tombstone) -> Steps[None]:
-    """Raises `InTheWay` if another relation has, had or borrows one of the dropped table's locations."""
+    """Raises `InTheWay` if another table or view holds a location that overlaps one of the dropped table's, held one
+    until its drop, or takes files from there; and `PendingTransaction` if such a hold is an intent."""
     for normal in tombstone.locations:
         location = Location.of_normal(normal)
         holder = yield from overlapping(index, location, but=[tombstone.entity])

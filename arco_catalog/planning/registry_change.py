@@ -33,8 +33,8 @@ class Change:
     creates: tuple[str, str] | None = None
 
     def may_replace(self, planned: "Change") -> bool:
-        """Whether this change may replace a previous `planned` one: it has the answer and the write set of that, and
-        needs no other objects written first."""
+        """Whether this change may replace a previous `planned` one of the same operation: it has the answer, the marks
+        and the created entity of that, and needs no other objects written first. Index changes may differ."""
         return (
             self.answer == planned.answer
             and self.marks == planned.marks

@@ -40,7 +40,7 @@ class RelationCommit:
 
     @property
     def dotted_name(self) -> str:
-        """The full name of the table or view, for messages."""
+        """The full name of the table or view, its levels joined by dots, for messages."""
         return dotted(self.namespace, self.name)
 
     @cached_property

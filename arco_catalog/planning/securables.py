@@ -30,8 +30,8 @@ _KINDS: Mapping[str, Sequence[str]] = {
 
 
 def kind_of(index: Index, securable: Securable) -> str:
-    """Returns the kind of a securable. A `table-like` one has the kind of the entry, or `table` if it does not
-    exist; the key of its name must be loaded."""
+    """Returns the kind of a securable, also `catalog` or `namespace`. A `table-like` one has the kind of the entry, or
+    `table` if it does not exist; the key of its name must be loaded."""
     if securable.name is None:
         return "namespace" if securable.namespace else "catalog"
     if securable.kind != "table-like":

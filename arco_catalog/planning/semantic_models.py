@@ -116,7 +116,8 @@ def check_sources(context: Context, index: Index, sources: Sequence[Source]) -> 
 
 
 def _may_read(context: Context, index: Index, identifier: Identifier) -> Steps[bool]:
-    """Returns whether the caller may read the table or view of this name; False if there is none."""
+    """Returns whether the caller may read the properties of the table, view or generic table of this name; False if
+    there is none, and for a semantic model. Raises `PendingTransaction` for the name of an undecided transaction."""
     relation = find_relation(index, *identifier)
     if relation is None or relation.require_committed().kind == "semantic-model":
         return False

@@ -42,7 +42,7 @@ class TransactionPlan:
 
     @property
     def id(self) -> str:
-        """The transaction's id."""
+        """The transaction's id, which is that of the attempt."""
         return self.attempt.id
 
     @property

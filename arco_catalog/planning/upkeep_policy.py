@@ -71,8 +71,9 @@ class PolicySettings:
         self._unparsed = dict(policy.settings)
 
     def take(self, names: Sequence[str], read: Callable[[JsonValue], T]) -> T | None:
-        """Takes the setting that has one of these names, and returns its value parsed by `read`; None if it is not set.
-        Raises `InvalidPolicy` if more than one of the names is set, or `read` raises `ValueError`."""
+        """Removes the setting that has one of these names, so that `require_empty` does not find it, and returns its
+        value parsed by `read`; None if it is not set. Raises `InvalidPolicy` if more than one of the names is set, or
+        `read` raises `ValueError`."""
         found = [name for name in names if name in self._unparsed]
         if len(found) > 1:
             raise InvalidPolicy(

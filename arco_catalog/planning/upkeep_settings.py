@@ -32,7 +32,7 @@ class PurgeSettings:
 
 
 def vended_ms(lifetime_s: int) -> int:
-    """Returns the longest lifetime of a vended credential in milliseconds, given the operator's setting in seconds: at
+    """Returns the maximum lifetime of a vended credential in milliseconds, given the operator's setting in seconds: at
     least 15 minutes, because STS issues none for less."""
     return 1_000 * max(lifetime_s, LEAST_STS_S)
 

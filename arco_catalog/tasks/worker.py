@@ -46,7 +46,7 @@ _LOG = logging.getLogger(__name__)
 CALLS_MS = 60_000
 """The timeout of the calls before and after an execution."""
 SHORT_WAIT_MS = 60_000
-"""The longest wait of `run_task` for earlier leases."""
+"""The maximum wait of `run_task` for earlier leases."""
 TASKS_AT_ONCE = 2
 """Maximum number of tasks that are executed concurrently: one may take hours, while the others follow one another."""
 GIVE_BACK_SECONDS = 5.0

@@ -26,7 +26,7 @@ from storage_backends.wire.http1 import Response
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 """The OAuth scope that a token must have to be exchanged."""
 MAX_LIFETIME_S = 3_600
-"""The longest lifetime of a token by which the catalog acts as another account."""
+"""The maximum lifetime of a token by which the catalog acts as another account."""
 REFRESH_PROPERTY = "gcs.oauth2.refresh-credentials-endpoint"
 
 _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"

@@ -134,7 +134,7 @@ def read_batch(context: DecodedRequest) -> Sequence[Check]:
 
 def _check_in(fields: Fields, separator: str) -> Check:
     """Returns one check of a batch: whether a principal, or the caller if it names none, has a privilege on a
-    securable. Raises `BadRequest` for an invalid one."""
+    securable. Raises the errors of `_grant_in` and `Fields`."""
     body = _grant_in(fields, separator)
     privilege = Privilege(fields.required("privilege", one_of(*Privilege)))
     return Check(privilege, body.kind, body.securable, fields.optional("principal", NAME))

@@ -72,8 +72,8 @@ def _check_storage(context: RequestContext, storage: JsonObject) -> None:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops the catalog in the path, first its own registry and then its entry in the realm. Raises `NotFound`, and
-    `NamespaceNotEmpty` for a catalog that is not empty or has an unfinished purge."""
+    """Drops an empty catalog without an unfinished purge: closes the registry, and then removes the entry of the
+    catalog from the realm. Raises `NotFound`, and `NamespaceNotEmpty` for any other catalog."""
     name = context.params["catalog"]
     session = await context.sessions.open_catalog(name)
     await session.head()  # checks the caller's rights before anything of the realm is read

@@ -11,7 +11,7 @@ class Delivery:
         self._inner = inner
 
     async def handle(self, request: Request) -> Response:
-        """Passes the request on, sets its `response`, calls its `before_answer` if it has one, sends the response to
+        """Passes the request on, sets the `response` of it, calls `before_answer` if it has one, sends the response to
         the client, and returns it. A HEAD gets no body."""
         request.response = response = await self._inner(request)
         if request.before_answer is not None:

@@ -78,8 +78,8 @@ async def applicable(context: RequestContext) -> Response:
 
 
 def _policy_text(context: RequestContext) -> PolicyText:
-    """Returns the description and the content of a policy from the body, None for a missing one. Raises `BadRequest`
-    for one that is no string."""
+    """Returns the description and the content of a policy from the body, None for a missing one. Rejects one
+    that is no string."""
     return PolicyText(context.fields.optional("description", STRING), context.fields.optional("content", STRING))
 
 

@@ -55,7 +55,7 @@ def policy(context: DecodedRequest) -> Securable:
 
 
 def policy_name(context: DecodedRequest) -> str:
-    """Returns the name of the policy in the path. Raises `BadRequest` for an invalid name."""
+    """Returns the name of the policy in the path. Raises the errors of `path_name`."""
     return context.path_name("policy-name")
 
 
