@@ -25,7 +25,8 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 def _show(stats: ReconcileStats) -> None:
-    """Writes the numbers of a run on standard error."""
+    """Writes the numbers of a run on standard error: tables walked and due, files read, and receipts missing and
+    written."""
     due = stats.pointers - stats.orphaned - stats.unchanged
     sys.stderr.write(
         f"{stats.walked:,} of {due:,} tables walked: {stats.files:,} files, {stats.missing_count:,} receipts missing, "

@@ -99,7 +99,8 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
 
 
 def _registries(report: JsonObject) -> str:
-    """Formats a table of the registries in an archive."""
+    """Formats a table of the registries in an archive: manifest, HEAD with sequence number and time, and number of
+    pointers."""
     lines = [
         (
             format_text(each.get("manifest")),

@@ -193,7 +193,7 @@ def _azure(store: str, environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _spark(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:
-    """Formats a command line of Spark with the settings for this catalog."""
+    """Formats a command line of `spark-sql`, with the packages that it needs and the settings for this catalog."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     settings = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

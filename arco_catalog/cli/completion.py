@@ -68,7 +68,8 @@ def _one_line(text: str) -> str:
 
 
 def _bash(program: str, commands: Sequence[CompletedCommand]) -> str:
-    """Returns the completion script for bash."""
+    """Returns the completion script for bash: it offers the commands, then the options and choices of a command, or
+    else files."""
     cases = [f"    {each.name}) words={_sh(' '.join(_all_words(each)))} ;;" for each in commands]
     names = " ".join(each.name for each in commands)
     return f"""\
@@ -95,7 +96,7 @@ def _all_words(command: CompletedCommand) -> Iterator[str]:
 
 
 def _zsh(program: str, commands: Sequence[CompletedCommand]) -> str:
-    """Returns the completion script for zsh."""
+    """Returns the completion script for zsh, with the summaries and the help of options."""
     described = "\n".join(f"    {_sh(f'{_colons(each.name)}:{each.summary}')}" for each in commands)
     cases = "\n".join(f"    ({each.name}) _arguments {' '.join(map(_sh, _zsh_specs(each)))} ;;" for each in commands)
     return f"""\
@@ -121,7 +122,7 @@ compdef _{program} {program}
 
 
 def _zsh_specs(command: CompletedCommand) -> Iterator[str]:
-    """Yields the arguments of zsh's `_arguments` for a command."""
+    """Yields the arguments of zsh's `_arguments` for a command; values without known choices are completed as files."""
     for word in command.words:
         described = f"[{_brackets(word.help)}]"
         value = ""
@@ -133,7 +134,7 @@ def _zsh_specs(command: CompletedCommand) -> Iterator[str]:
 
 
 def _fish(program: str, commands: Sequence[CompletedCommand]) -> str:
-    """Returns the completion script for fish."""
+    """Returns the completion script for fish, with the summaries and the help of options."""
     lines = [f"# fish completion for {program}: {program} completion fish | source"]
     lines += [
         f"complete -c {program} -n __fish_use_subcommand -f -a {each.name} -d {_fish_quoted(each.summary)}"

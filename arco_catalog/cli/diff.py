@@ -63,7 +63,8 @@ def _differences(compared: JsonObject) -> Iterator[str]:
 
 
 def _columns(schema: JsonObject) -> Iterator[str]:
-    """Yields the lines about added, dropped and changed columns."""
+    """Yields the lines about added, dropped and changed columns, another order of columns, and other identifier
+    columns."""
     for sign, part in (("+", "added"), ("-", "dropped")):
         for column in objects(schema, part):
             named = format_text(column.get("id")), format_text(column.get("name")), format_text(column.get("type"))

@@ -167,7 +167,8 @@ async def _holders(
 
 
 def _who(row: JsonObject) -> Iterator[Sequence[str]]:
-    """Yields the rows for one holder: one for each privilege."""
+    """Yields the rows for one holder, one for each privilege: privilege, principal, principal role, catalog role and
+    grant."""
     principal, role = format_text(row.get("principal")), format_text(row.get("principal-role"))
     for held in objects(row, "privileges"):
         catalog_role, grant = format_text(held.get("catalog-role")), format_grant(mapping(held, "grant"))

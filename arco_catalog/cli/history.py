@@ -78,7 +78,8 @@ def as_table(
 
 
 def _columns(operation: JsonObject) -> tuple[str, ...]:
-    """Returns an operation's row in the table."""
+    """Returns an operation's row in the table: time, sequence number, kind (with a note of a purge), names, author and
+    entity."""
     purged = " (purge)" if operation.get("purge") is True else ""
     return (
         format_time(operation.get("at_ms")),

@@ -99,7 +99,8 @@ def _column(column: JsonObject) -> tuple[str, ...]:
 
 
 def _snapshot(snapshot: JsonObject) -> tuple[str, ...]:
-    """Returns a snapshot's row."""
+    """Returns a snapshot's row: time, id, operation, rows added, deleted and in all, and whether it is the current
+    one."""
     return (
         format_time(snapshot.get("at_ms")),
         format_text(snapshot.get("snapshot_id")),

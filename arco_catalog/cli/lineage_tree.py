@@ -173,7 +173,8 @@ def _facts(edge: JsonObject) -> str:
 
 
 def _name(node: JsonObject) -> str:
-    """Returns the name of a node for the tree."""
+    """Returns the name of a node for the tree, escaped and shortened; `(hidden)` for one that the caller may not
+    see."""
     if node["type"] == "dataset":
         dataset = mapping(node, "dataset")
         return _short(f"{dataset.get('namespace')} {dataset.get('name')}")

@@ -69,7 +69,8 @@ def run(options: ProveOptions) -> int:
 
 
 async def _campaign_options(options: ProveOptions) -> CampaignOptions:
-    """Returns the options of a campaign, with the token for the servers."""
+    """Returns the options of a campaign, with the token for the servers, if there is one. Raises `CliError` if that
+    can't be read or renewed."""
     token = await token_for(options.servers[0], options.token_file, options.environment)
     return CampaignOptions(
         [server.rstrip("/") for server in options.servers],
@@ -151,7 +152,7 @@ def _counts(report: CampaignReport) -> JsonObject:
 
 
 def _print_report(report: CampaignReport) -> None:
-    """Writes the results of a campaign, and up to `MAX_FINDINGS` findings."""
+    """Writes the outcomes of a campaign's operations by kind, the other counts, and up to `MAX_FINDINGS` findings."""
     names = sorted({outcome.partition(" ")[0] for outcome in report.outcomes})
     rows = [[kind, *_numbers(report.outcomes, kind)] for kind in names]
     print(table(("OPERATION", *map(str.upper, OUTCOMES)), rows))

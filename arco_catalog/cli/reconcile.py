@@ -138,7 +138,8 @@ def as_text(stats: ReconcileStats, *, dry: bool) -> str:
 
 
 def _missing(missing: JsonObject) -> tuple[str, ...]:
-    """Returns the row of a missing receipt in the table."""
+    """Returns the row of a missing receipt in the table: time, table or entity, principal, what is missing, and the
+    metadata file."""
     # The field names the object that proves the commit: its pending receipt, or its metadata file.
     restored = missing.get("told_by") == missing.get("metadata_location")
     return (

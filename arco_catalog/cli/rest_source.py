@@ -177,7 +177,8 @@ class RestSource:
             return SourceTable(namespace, name, None, f"it can't be loaded: {error}", view)
 
     async def load(self, namespace: Namespace, name: str, *, view: bool) -> SourceTable:
-        """Loads a table or view. Raises `CliError`: `NotThere` if there is none."""
+        """Loads a table or view, with the metadata file and the UUID; one that is not in the response is None. Raises
+        `CliError`: `NotThere` if there is none."""
         api = await self.client()
         path = ("namespaces", self.joined(namespace), "views" if view else "tables", name)
         query = {} if view else {"snapshots": "refs"}

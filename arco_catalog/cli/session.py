@@ -63,7 +63,7 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
 
 
 async def _cancelled_by_sigterm(work: Callable[[], Coroutine[None, None, T]]) -> T:
-    """Returns the result of `work`, which the signal SIGTERM cancels."""
+    """Returns the result of `work`, which the signal SIGTERM cancels if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         return await work()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()

@@ -95,7 +95,7 @@ def _named(shown: JsonObject) -> list[tuple[str, str]]:
 
 
 def _described(table: JsonObject) -> list[tuple[str, str]]:
-    """Returns labels and values of a generic table."""
+    """Returns labels and values of a generic table: format, comment and properties."""
     return [
         ("format", format_text(table.get("format"))),
         ("doc", format_text(table.get("doc"))),
@@ -136,7 +136,7 @@ def _markers(shown: JsonObject) -> str:
 
 
 def _marker(marker: JsonObject) -> tuple[str, ...]:
-    """Returns the row of a request under way."""
+    """Returns the row of a request under way: age, slot, method and path, principal, attempt and marker."""
     request = mapping(marker, "request")
     return (
         format_duration(marker.get("age_ms")),

@@ -25,7 +25,8 @@ class _RegistryUpgrade:
     upgrade: Upgrade
 
     def describe(self, *, dry: bool) -> str:
-        """Returns the line that the command prints for the registry."""
+        """Returns the line that the command prints for the registry: both versions, or that it has the newest one, or
+        which commit prevents the upgrade."""
         owner, upgrade = f"{self.owner.owner} {self.owner.name}", self.upgrade
         if not upgrade.is_needed:
             return f"{owner}: is version {upgrade.before} already"

@@ -189,7 +189,8 @@ def _now_ms() -> int:
 
 
 def _new_key() -> str:
-    """Returns a UUID of version 7, which the specification recommends for keys."""
+    """Returns a new UUID of version 7, of the present time and random bits, which the specification recommends for
+    keys."""
     value = _now_ms() << 80 | uuid.uuid4().int & ((1 << 80) - 1)
     return str(uuid.UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62))
 

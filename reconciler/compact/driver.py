@@ -178,7 +178,8 @@ class Compaction:
     async def _write_by_day(
         self, name: str, table: OpenTable, found: AsyncGenerator[Batch, None], write: WriteDated
     ) -> None:
-        """Writes batches of objects that are found by day, and commits each batch."""
+        """Writes batches of objects that are found by day, and commits every batch with the watermarks, unless it made
+        no files."""
         async with aclosing(found):
             async for batch in found:
                 number = table.number(BATCH) + 1
@@ -219,7 +220,7 @@ class Compaction:
         self.progress(self.stats)
 
     async def _add_registry_commits(self) -> None:
-        """Adds the new commits of the registry to `system.catalog_events`."""
+        """Adds the new commits of the registry to `system.catalog_events`, a batch at a time with the watermark."""
         events = self.system.open(tables.CATALOG_EVENTS)
         new = await commits_after(self.session, events.number(REGISTRY_SEQUENCE))
         for batch in batches(new, self.batch_size):

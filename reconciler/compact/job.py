@@ -28,6 +28,6 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 def _show(stats: CompactStats) -> None:
-    """Writes the numbers of a run on standard error."""
+    """Writes the numbers of a run on standard error: objects read, commits, and new rows by table."""
     rows = ", ".join(f"{count:,} {table}" for table, count in stats.rows.items())
     sys.stderr.write(f"{stats.read:,} objects read, {stats.commits:,} commits: {rows or 'nothing new'}\n")

@@ -56,7 +56,7 @@ def write_views(
 
 
 def _version(question: Question, trino_catalog: str) -> ViewVersion:
-    """Returns the view version with the SQL for Spark and for Trino."""
+    """Returns the view version of a question, with the SQL for Spark, and for Trino with the catalog's name there."""
     quoted = trino_catalog.replace('"', '""')
     before = {"spark": "", "trino": f'"{quoted}".{NAMESPACE}.'}
     return ViewVersion.model_validate(
