@@ -49,7 +49,7 @@ from storage_backends.backoff import ATTEMPTS, limit_attempts, pause_s
 from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # few processes read manifests
-    from arco_catalog.iceberg.manifests import ManifestFile
+    from arco_catalog.state.compressed_manifests import ManifestList
     from arco_catalog.state.file_blocks import FileBlock
 
 RESEND_SECONDS = 0.05
@@ -138,8 +138,8 @@ class Caches:
     values: ByteCache[str, JsonObject]
     heads_of: ByteCache[str, RegistryState]
     """HEAD as of commits, by the keys of these."""
-    manifests: "ByteCache[str, Sequence[ManifestFile] | bytes]"
-    """The entries of manifest lists, and the bytes of small manifests, by their locations."""
+    manifests: "ByteCache[str, ManifestList | bytes]"
+    """Manifest lists, and the bytes of small manifests, by their locations."""
     file_blocks: "SelectiveCache[Hashable, FileBlock]"
     """Blocks of files of manifests that were read before, as `operations.scans.packing` names them."""
     head: CacheEntry[RegistryState] | None = None

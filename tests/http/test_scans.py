@@ -19,6 +19,7 @@ from arco_catalog.operations.scans import answer as answer_module
 from arco_catalog.operations.scans import delete_files, delete_memory, files_memory, manifest_source, planner, plans
 from arco_catalog.operations.scans.tokens import LIFETIME_S, WHOLE, Position, Range, Token, pack_scan
 from arco_catalog.state import avro, manifest_entries, worker_threads
+from arco_catalog.state.compressed_manifests import ManifestList
 from arco_catalog.state.manifest_entries import EntrySelection
 from storage_backends import Found
 from tests.http.logged_service import LoggedService
@@ -495,14 +496,14 @@ def record_threads(monkeypatch: pytest.MonkeyPatch, calls: list[tuple[str, bool]
 async def test_a_scan_of_many_manifests_is_divided_outside_the_event_loop(
     client: Client, scanned: ScannedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the memory of their list is counted there. Each takes tens of milliseconds for 50,000 manifests."""
+    """And their list is compressed there. Each takes tens of milliseconds for 50,000 manifests."""
     calls: list[tuple[str, bool]] = []
     record_threads(monkeypatch, calls, planner, "split")
-    record_threads(monkeypatch, calls, manifest_source, "memory_of")
+    record_threads(monkeypatch, calls, ManifestList, "add")
     monkeypatch.setattr(worker_threads, "SMALL_BYTES", 4_000)
     await commit(client, await scanned.snapshot(1, [Manifest(entries(f"m{number}")) for number in range(60)]))
     assert len(await scan(client)) == 60
-    assert calls[:2] == [("memory_of", True), ("split", True)]
+    assert calls[:2] == [("add", True), ("split", True)]
 
 
 @pytest.mark.usefixtures("small_parts")

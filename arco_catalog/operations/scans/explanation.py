@@ -75,9 +75,12 @@ async def explain(session: Session, namespace: Namespace, name: str, filter_: Js
     source = ManifestSource(session)
     data, deletes = FileCounts(), FileCounts()
     for snapshot in table.snapshots:
-        for manifest in (listed := await source.manifests(snapshot)):
+        listed = await source.manifests(snapshot)
+        await source.take_memory(listed.data_memory)
+        manifests = listed.all()
+        for manifest in manifests:
             _count_manifest(data if manifest.content == DATA else deletes, manifest, _may_match(filters, manifest))
-        matching = [each for each in listed if each.live_files_count and _may_match(filters, each)]
+        matching = [each for each in manifests if each.live_files_count and _may_match(filters, each)]
         for batch in batches(matching, AT_ONCE):
             await gather(*(_count(source, table, filters, each, data, deletes) for each in batch))
     return {"snapshot-id": scan.snapshot_id, "data": data.json, "deletes": deletes.json}

@@ -1,12 +1,12 @@
 """Reads the manifest lists of snapshots for plans, within bounds (docs/bounds.md): clients that may commit to a table
 write them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Final
 
 from arco_catalog.iceberg.appends import NotRebasable
-from arco_catalog.iceberg.content_files import length_of
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.manifests import DATA, MAX_COUNT, ManifestFile, ManifestListParser
@@ -19,6 +19,8 @@ from arco_catalog.state.avro import (
     Unreadable,
     parse_blocks,
 )
+from arco_catalog.state.compressed_manifests import ManifestList
+from arco_catalog.state.worker_threads import off_loop
 from storage_backends import InvalidKey, StoreDenied
 
 MAX_LIST_BYTES: Final = 8 << 20
@@ -33,10 +35,8 @@ COMPRESSION: Final = 16
 """Bytes of most manifest lists, decompressed, for each byte as stored. Those of one in Java are six."""
 USUAL_BYTES: Final = 256 << 10
 """Bytes, decompressed, that a manifest list may have in any case before the request takes more memory for it."""
-MANIFEST_BYTES: Final = 750
-"""Bytes of memory of an entry of a manifest list."""
-SUMMARY_BYTES: Final = 200
-"""Bytes of memory of a summary of a partition field in it."""
+LISTED_WORK: Final = 100
+"""Bytes that a manifest in a list counts as when its work is given to a thread."""
 MAX_UNPACKED: Final = 64 << 20
 """Maximum bytes of a manifest list, decompressed."""
 MAX_ENTRY_BYTES: Final = 64 << 10
@@ -57,7 +57,7 @@ _LIST_FIELDS: Final[Fields] = {
 }
 
 
-async def read_list(session: Session, location: str) -> Sequence[ManifestFile]:
+async def read_list(session: Session, location: str) -> ManifestList:
     """Reads the manifest list at a location, in memory that the request takes for it. Raises `BadRequest` for a list
     that can't be read or is beyond a bound, `NotFound` for a missing one, `OutOfMemory`, and `StoreError`."""
     with readable(location):
@@ -73,12 +73,12 @@ async def read_list(session: Session, location: str) -> Sequence[ManifestFile]:
             return await _parsed_list(session, body, MAX_UNPACKED)
 
 
-async def _parsed_list(session: Session, body: bytes, max_bytes: int) -> Sequence[ManifestFile]:
-    """Parses a manifest list that has at most so many bytes, decompressed, and takes memory for the manifests.
+async def _parsed_list(session: Session, body: bytes, max_bytes: int) -> ManifestList:
+    """Parses a manifest list that has at most so many bytes, decompressed, and takes memory for what it keeps of it.
     Raises `UnpacksTooLong`, `Unreadable`, `NotRebasable`, and `OutOfMemory`."""
     parser = ManifestListParser(MAX_SUMMARIES)
-    found: list[ManifestFile] = []
-    size = reserved = 0
+    found = ManifestList()
+    reserved = 0
 
     async def read_range(start: int, length: int) -> bytes:
         return body[start : start + length]
@@ -90,12 +90,12 @@ async def _parsed_list(session: Session, body: bytes, max_bytes: int) -> Sequenc
     async with aclosing(parse_blocks(read_range, _LIST_FIELDS, parse, limits, lambda _: None)) as blocks:
         async for each in blocks:
             session.check_deadline()
-            found += each
-            size += memory_of(each)
-            if size > reserved:
-                step = max(size - reserved, reserved)
+            await off_loop(LISTED_WORK * len(each), partial(found.add, each))
+            if found.size > reserved:
+                step = max(found.size - reserved, reserved)
                 reserved += step
                 await session.hold.take(step)
+    found.end()
     return found
 
 
@@ -110,20 +110,6 @@ def _with_counts(record: JsonObject) -> JsonObject:
         if record.get(name) is None and record.get(older) is None:
             filled[name] = estimate if name == "added_files_count" else 0
     return filled
-
-
-def memory_of(manifests: Sequence[ManifestFile]) -> int:
-    """Returns an estimate of the bytes of memory that entries of a manifest list take."""
-    return sum(map(_memory_of, manifests))
-
-
-def _memory_of(manifest: ManifestFile) -> int:
-    """Returns an estimate of the bytes of memory that an entry of a manifest list takes, with the path, the key and the
-    summaries of partitions."""
-    size = MANIFEST_BYTES + length_of(manifest.manifest_path) + len(manifest.key_metadata or b"")
-    for each in manifest.partitions or ():
-        size += SUMMARY_BYTES + len(each.lower_bound or b"") + len(each.upper_bound or b"")
-    return size
 
 
 def unlisted(location: str, snapshot_id: int) -> ManifestFile:

@@ -18,7 +18,6 @@ from arco_catalog.iceberg.snapshots import Snapshot
 from arco_catalog.operations.scans.listed_manifests import (
     ADVICE,
     MAX_LISTED,
-    memory_of,
     read_list,
     readable,
     unlisted,
@@ -27,6 +26,7 @@ from arco_catalog.operations.scans.packing import ManifestKey, Packing, form_of,
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.request_stats import ScanCache
 from arco_catalog.state.avro import CHUNK, MAX_FILE_RECORDS, AvroLimits, ReadRange, UnpacksTooLong
+from arco_catalog.state.compressed_manifests import ManifestList
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, FileBlock
 from arco_catalog.state.locations import Location
 from arco_catalog.state.manifest_entries import LIMITS, USUAL, EntrySelection, read_entries
@@ -51,8 +51,6 @@ FILES_WEIGHT: Final = 32
 """Bytes of memory of the files that are packed together, for each byte of their manifest."""
 MAX_BLOCK_MEMORY: Final = 4 << 20
 """Maximum bytes of memory of the files that are packed together."""
-LISTED_WORK: Final = 100
-"""Bytes that a manifest in a list counts as when its work is given to a thread."""
 PACKED_BYTES: Final = 500
 """Bytes that the work of packing or unpacking a file counts as when it is given to a thread."""
 SPARE_ENTRIES: Final = 1_000
@@ -84,21 +82,22 @@ class ManifestSource:
         self._forms: dict[int, str] = {}
         """The forms of partitions by the ids of their specs."""
 
-    async def manifests(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
-        """Returns the manifests of a snapshot, in the order of its manifest list. A snapshot of an old table may name
-        them itself; of these, the first `MAX_LISTED` are returned, a count of files is an estimate, and there are no
-        summaries of partitions. Raises `Unsupported` for a table whose manifests are encrypted, `BadRequest` for a list
-        that can't be read or is beyond a bound, `NotFound` for a missing one, and `StoreError`."""
+    async def manifests(self, snapshot: Snapshot) -> ManifestList:
+        """Returns the manifest list of a snapshot. A snapshot of an old table may name its manifests itself; of these,
+        the first `MAX_LISTED` are returned, a count of files is an estimate, and there are no summaries of partitions.
+        Raises `Unsupported` for a table whose manifests are encrypted, `BadRequest` for a list that can't be read or is
+        beyond a bound, `NotFound` for a missing one, and `StoreError`."""
         if "key-id" in snapshot:
             raise _encrypted()
         if "manifest-list" not in snapshot:
-            return [unlisted(each, snapshot["snapshot-id"]) for each in snapshot.get("manifests", [])[:MAX_LISTED]]
+            named = snapshot.get("manifests", [])[:MAX_LISTED]
+            return ManifestList.of([unlisted(each, snapshot["snapshot-id"]) for each in named])
         found = await self._listed(snapshot["manifest-list"])
-        if any(each.key_metadata is not None for each in found):
+        if found.is_encrypted:
             raise _encrypted()
         return found
 
-    async def _listed(self, location: str) -> Sequence[ManifestFile]:
+    async def _listed(self, location: str) -> ManifestList:
         """Returns the manifests in a manifest list, from the cache of this process or else from the store, and then
         puts them into the cache. Raises as `_check_place` and `read_list` do."""
         self._check_place(location)
@@ -108,7 +107,7 @@ class ManifestSource:
         self.note_lookup("lists", is_hit=is_known)
         if known is None or isinstance(known, bytes):
             known = await read_list(self._session, location)
-            cache.put(location, known, await off_loop(LISTED_WORK * len(known), partial(memory_of, known)))
+            cache.put(location, known, known.size)
         return known
 
     def note_lookup(self, cache: ScanCache, *, is_hit: bool) -> None:

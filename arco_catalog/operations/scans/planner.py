@@ -153,6 +153,7 @@ class Planner:
         the answer or the memory has no room stay as further parts. Of the whole scan it stops once there are `min_rows`
         rows."""
         answer, read = self._answer(), 0
+        await self._manifests.open(pieces)
         deletes = await self._delete_files() if pieces and not self._manifests.is_incremental else None
         index: DeleteIndex | None = None
         for group in batches(pieces, AT_ONCE if deletes is None else deletes.manifests_at_once):

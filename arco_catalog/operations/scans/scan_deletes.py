@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.expressions.filters import ScanFilter
-from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.partition_keys import dropped_columns
 from arco_catalog.iceberg.schema import Column, columns_of
@@ -33,12 +33,12 @@ class ScanDeletes(NamedTuple):
 def deletes_of_scan(
     table: ScanTable,
     of_scan: ScanFilter,
-    manifests: Sequence[ManifestFile],
+    deletes: Sequence[ManifestFile],
     may_match: Callable[[ManifestFile], bool],
 ) -> ScanDeletes:
-    """Returns the delete manifests of a snapshot with live files, the ones of them for which `may_match` is true, and
-    the tests of their delete files for a scan with this filter. Reads none of them."""
-    live = [each for each in manifests if each.content != DATA and each.live_files_count > 0]
+    """Returns the ones of a snapshot's delete manifests with live files, the ones of them for which `may_match` is
+    true, and the tests of their delete files for a scan with this filter. Reads none of them."""
+    live = [each for each in deletes if each.live_files_count > 0]
 
     def selection_of(manifest: ManifestFile) -> EntrySelection:
         of_spec = of_scan.for_spec(manifest.partition_spec_id)

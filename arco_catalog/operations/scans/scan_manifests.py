@@ -6,7 +6,7 @@ from typing import Final
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.expressions.filters import ScanFilter, SpecFilter
-from arco_catalog.iceberg.manifests import DATA, ManifestFile
+from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.scan_request import Scan
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource
 from arco_catalog.operations.scans.ranges import Piece
@@ -15,6 +15,7 @@ from arco_catalog.operations.scans.scan_table import ScanTable
 from arco_catalog.operations.scans.tokens import Range
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.avro import MAX_FILE_RECORDS
+from arco_catalog.state.compressed_manifests import ManifestList, memory_of
 from arco_catalog.state.worker_threads import off_loop
 
 ENTRY_BYTES: Final = 100
@@ -31,12 +32,28 @@ class ScanManifests:
         self._scan = scan
         self._filter = of_scan
         self._size = size
-        self._lists: dict[int, Sequence[ManifestFile]] = {}
+        self._lists: dict[int, ManifestList] = {}
+        self._manifests: dict[tuple[int, int], ManifestFile] = {}
         self.pruned = 0
 
+    async def open(self, pieces: Sequence[Piece]) -> None:
+        """Decompresses the entries of the manifests of these pieces, in memory of the request. Raises `OutOfMemory`."""
+        found = await off_loop(ENTRY_BYTES * len(pieces), partial(self._manifests_of, pieces))
+        await self._source.take_memory(sum(map(memory_of, found.values())))
+        self._manifests = found
+
+    def _manifests_of(self, pieces: Sequence[Piece]) -> dict[tuple[int, int], ManifestFile]:
+        """Returns the manifests of these pieces by their places."""
+        found: dict[tuple[int, int], ManifestFile] = {}
+        for number in {piece.list for piece in pieces}:
+            places = {piece.manifest for piece in pieces if piece.list == number}
+            listed = self._lists[number].data(range(min(places), max(places) + 1))
+            found |= {(number, place): manifest for place, manifest in listed if place in places}
+        return found
+
     def of(self, piece: Piece) -> ManifestFile:
-        """Returns the entry of the manifest at the place that a piece names, in a list that was read."""
-        return self._lists[piece.list][piece.manifest]
+        """Returns the manifest of a piece that `open` was called with."""
+        return self._manifests[piece.list, piece.manifest]
 
     def count(self, number: int) -> int:
         """Returns how many manifests a manifest list has that was read, by its number."""
@@ -49,8 +66,14 @@ class ScanManifests:
         for batch in batches(missing, AT_ONCE):
             found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
             self._lists.update(zip(batch, found, strict=True))
-        listed = sum(len(self._lists[number]) for number in lists)
-        return await off_loop(self._size + ENTRY_BYTES * listed, partial(self._matching_pieces, lists, part))
+        places = sum(map(len, (self._places(number, part) for number in lists)))
+        return await off_loop(self._size + ENTRY_BYTES * places, partial(self._matching_pieces, lists, part))
+
+    def _places(self, number: int, part: Range) -> range:
+        """Returns the places of the manifests of a list that are in a part of the scan."""
+        first = part.start.manifest if number == part.start.list else 0
+        end = part.end.manifest + 1 if number == part.end.list else self.count(number)
+        return range(first, min(end, self.count(number)))
 
     def _matching_pieces(self, lists: range, part: Range) -> Sequence[Piece]:
         """Returns the data manifests of a part that may have matching files, and counts those that the filter
@@ -58,12 +81,9 @@ class ScanManifests:
         pieces: list[Piece] = []
         for number in lists:
             snapshot_id = self._table.snapshots[number]["snapshot-id"]
-            listed = self._lists[number]
-            first = part.start.manifest if number == part.start.list else 0
-            end = part.end.manifest + 1 if number == part.end.list else len(listed)
-            for place, manifest in enumerate(listed[first:end], first):
+            for place, manifest in self._lists[number].data(self._places(number, part)):
                 self._source.check_deadline()
-                if manifest.content != DATA or not self._is_scanned(manifest, snapshot_id):
+                if not self._is_scanned(manifest, snapshot_id):
                     continue
                 if self.filter_of(manifest).manifest_may_match(manifest.partitions):
                     pieces.append(Piece(number, place, _entries(manifest)))
@@ -93,8 +113,9 @@ class ScanManifests:
     async def deletes(self) -> ScanDeletes:
         """Returns the delete manifests of the scan's one snapshot, whose list must have been read, and how their delete
         files are selected. Not for an incremental scan."""
-        size = self._size + ENTRY_BYTES * len(self._lists[0])
-        find = partial(deletes_of_scan, self._table, self._filter, self._lists[0], self._may_match)
+        deletes = self._lists[0].deletes
+        size = self._size + ENTRY_BYTES * len(deletes)
+        find = partial(deletes_of_scan, self._table, self._filter, deletes, self._may_match)
         return await off_loop(size, find)
 
     def _may_match(self, manifest: ManifestFile) -> bool:

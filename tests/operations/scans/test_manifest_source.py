@@ -83,13 +83,16 @@ async def test_a_manifest_list_is_read_once_by_a_process(table: Table) -> None:
     await table.write_list([listed("a"), listed("b")])
     first = await table.fixture.cost(table.source().manifests(snapshot()))
     second = await table.fixture.cost(table.source().manifests(snapshot()))
-    assert [each.manifest_path for each in await table.source().manifests(snapshot())] == [f"{FOLDER}/a", f"{FOLDER}/b"]
+    assert [each.manifest_path for each in (await table.source().manifests(snapshot())).all()] == [
+        f"{FOLDER}/a",
+        f"{FOLDER}/b",
+    ]
     assert (first.calls, second.calls) == (1, 0)
 
 
 async def test_a_snapshot_of_an_old_table_may_name_its_manifests_itself(table: Table) -> None:
     old: Snapshot = {"snapshot-id": 5, "timestamp-ms": 0, "manifests": [f"{FOLDER}/a"]}
-    [found] = await table.source().manifests(old)
+    [found] = (await table.source().manifests(old)).all()
     assert (found.manifest_path, found.partition_spec_id, found.added_snapshot_id) == (f"{FOLDER}/a", 0, 5)
     assert found.added_files_count > 0
     assert found.partitions is None
@@ -99,7 +102,7 @@ async def test_counts_that_an_old_list_has_not_are_estimated_so_that_the_manifes
     schema = list_schema(2)
     fields = [each for each in schema["fields"] if not each["name"].endswith("_count")]  # type: ignore[index, call-overload, union-attr]
     await table.write_list([listed("a", 64_000)], {**schema, "fields": fields})
-    [found] = await table.source().manifests(snapshot())
+    [found] = (await table.source().manifests(snapshot())).all()
     assert found.added_files_count > 100
     assert found.existing_files_count == 0
 
@@ -108,7 +111,7 @@ async def test_counts_of_an_older_name_are_read(table: Table) -> None:
     older = loads(dumps(list_schema(2)).replace(b"_files_count", b"_data_files_count"))
     counts = {f"{what}_data_files_count": number for number, what in enumerate(("added", "existing", "deleted"))}
     await table.write_list([{**listed("a"), **counts}], older)
-    [found] = await table.source().manifests(snapshot())
+    [found] = (await table.source().manifests(snapshot())).all()
     assert (found.added_files_count, found.existing_files_count, found.deleted_files_count) == (0, 1, 2)
 
 
@@ -124,7 +127,7 @@ async def test_encrypted_manifests_are_for_clients_to_plan(table: Table) -> None
 
 async def test_files_outside_of_the_table_s_locations_are_not_read(table: Table) -> None:
     await table.write_list([])
-    assert await table.source("memory:///wh/t").manifests(snapshot()) == []
+    assert len(await table.source("memory:///wh/t").manifests(snapshot())) == 0
     for location in ("memory:///wh/u", "memory:///wh/t/metadata/snap"):
         with pytest.raises(BadRequest, match="outside of its locations"):
             await table.source(location).manifests(snapshot())
@@ -146,7 +149,7 @@ async def test_a_missing_file_and_one_that_cannot_be_read_are_definite_errors(ta
 
 
 async def test_memory_is_taken_for_what_a_list_unpacks_to(table: Table) -> None:
-    """Also if a list of a few kilobytes has long names, which the cache counts, too."""
+    """Also if a list of a few kilobytes has long names, which are compressed in the cache."""
     entries = [listed(f"{number}{'x' * 15_000}") for number in range(400)]
     await table.write(LIST, avro(list_schema(2), entries))
     memory = Memory(64 << 20)
@@ -155,8 +158,8 @@ async def test_memory_is_taken_for_what_a_list_unpacks_to(table: Table) -> None:
         session.hold = hold
         source = ManifestSource(session)
         assert len(await source.manifests(snapshot())) == 400
-        assert memory.used > 12 << 20
-    assert table.fixture.catalog.caches.manifests.size > 6_000_000
+        assert memory.used > 6 << 20
+    assert table.fixture.catalog.caches.manifests.size < 1 << 20
 
 
 async def test_a_list_beyond_the_bound_is_refused(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
