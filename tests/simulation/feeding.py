@@ -3,8 +3,8 @@ drawn from the seed. The feed is held against what the store held in each instan
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -203,6 +203,11 @@ class FeedClients:
         return self.world.runtime.random()
 
     async def set_up(self, *, proposals: bool = False) -> None:
+        await self.make(proposals=proposals)
+        self.world.observe(self.truth.see)
+
+    async def make(self, *, proposals: bool = False) -> None:
+        """Makes the catalog, with its first tables."""
         fixture = self.fixture(self.world.process("setup", skew_ms=0))
         await fixture.namespace(*NS)
         if proposals:
@@ -210,7 +215,6 @@ class FeedClients:
         for name in TABLES:
             await fixture.table(name)
         self.truth._see_head()
-        self.world.observe(self.truth.see)
 
     def draw(self, names: Sequence[str], number: int) -> list[str]:
         """So many of the names, in any order."""
@@ -351,23 +355,33 @@ class FeedClients:
             await self.world.runtime.sleep(1.0)
         raise AssertionError("no backup")
 
-    async def lose_and_restore(self, file: Path) -> None:
-        """Loses all of the catalog's state, and restores it. Clients start again; sequencers, which are in no step
-        meanwhile, go on with what they remember, or not."""
+    @asynccontextmanager
+    async def stopped(self) -> AsyncGenerator[None, None]:
+        """Stops all clients, who start again afterwards. Sequencers, which are in no step meanwhile, go on with what
+        they remember, or not."""
         self.paused = True
         while self._stepping:
             await self.world.runtime.sleep(0.1)
         await self.world.settle()
-        self.world.lose(PATHS.state)
         kept = {
             name: fixture for name, fixture in self._fixtures.items() if name.startswith("s") and self.random() < 0.5
         }
         self._fixtures = {}
-        fixture = self.fixture(self.world.process("restorer", skew_ms=0))
-        await restore_backup(fixture.session(deadline_ms=600_000), await Archive.opened(file), dry=False)
+        yield
         self._fixtures |= kept
         self.truth._see_head()
         self.paused = False
+
+    def lose(self) -> None:
+        """Loses all of the catalog's state."""
+        self.world.lose(PATHS.state)
+
+    async def lose_and_restore(self, file: Path) -> None:
+        """Loses all of the catalog's state, and restores it."""
+        async with self.stopped():
+            self.lose()
+            fixture = self.fixture(self.world.process("restorer", skew_ms=0))
+            await restore_backup(fixture.session(deadline_ms=600_000), await Archive.opened(file), dry=False)
 
     async def all(self, *writing: Coroutine[None, None, None]) -> None:
         """Lets two sequencers and two consumers work until the writers have ended."""

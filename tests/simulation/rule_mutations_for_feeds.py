@@ -6,10 +6,12 @@ from contextlib import aclosing
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations import feed as reading
 from arco_catalog.planning.feed import Chain, commit_record, merge
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state import receipt
-from arco_catalog.state.feed import FeedRecord, RegistryPosition
+from arco_catalog.state.access import State
+from arco_catalog.state.feed import FeedRecord, FeedSegment, RegistryPosition
 from arco_catalog.state.feed_cursors import FeedCursor, FeedCursors
 from arco_catalog.state.listing import list_objects
 from arco_catalog.state.pointer import MetadataFile, Pointer
@@ -237,6 +239,21 @@ def a_remembered_end_of_the_feed_that_a_restore_removed(patch: pytest.MonkeyPatc
     patch.setattr(FeedEnd, "check_stored", check_nothing)
 
 
+def tokens_that_name_a_number_alone(patch: pytest.MonkeyPatch) -> None:
+    """docs/design/events.md#rule-12"""
+    real = reading._start
+
+    async def start(state: State, token: str | None) -> tuple[FeedSegment, int]:
+        segment, number = await real(state, None)
+        if token is not None:
+            number = reading.number_of(token)
+            while segment.next <= number and (following := await reading._following(state, segment)) is not None:
+                segment = following
+        return segment, number
+
+    patch.setattr(reading, "_start", start)
+
+
 BUGS = (
     segments_that_replace_others,
     a_cursor_by_time,
@@ -254,4 +271,5 @@ BUGS = (
     a_search_that_goes_on_although_others_entered_commits,
     dropped_tables_without_a_pointer_that_are_passed_over,
     a_remembered_end_of_the_feed_that_a_restore_removed,
+    tokens_that_name_a_number_alone,
 )

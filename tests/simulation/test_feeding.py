@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from tests.simulation import feeding
+from tests.simulation import feed_histories, feeding
 from tests.simulation import rule_mutations_for_feeds as bugs
 from tests.simulation.explore import REPLAY, Scenario, explore, name_of, trace
 from tests.simulation.faults import (
@@ -32,13 +32,15 @@ DRAWN, RESTORES, TRANSACTIONS = (
     feeding.a_feed_beside_transactions,
 )
 
+SCENARIOS = (*feeding.SCENARIOS, *feed_histories.SCENARIOS)
+
 
 @pytest.fixture(autouse=True)
 def quiet() -> None:
     logging.getLogger("arco_catalog").setLevel(logging.CRITICAL)
 
 
-@pytest.mark.parametrize("scenario", feeding.SCENARIOS, ids=name_of)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_the_feed_has_everything_once(scenario: Scenario) -> None:
     feeding.COUNTED.clear()
     assert explore(scenario, range(count(160)), seconds=SECONDS).complete
@@ -46,7 +48,7 @@ def test_the_feed_has_everything_once(scenario: Scenario) -> None:
     assert feeding.COUNTED["lost segments"], "sequencers never met"
 
 
-@pytest.mark.parametrize("scenario", [each for each in feeding.SCENARIOS if each is not TRANSACTIONS], ids=name_of)
+@pytest.mark.parametrize("scenario", [each for each in SCENARIOS if each is not TRANSACTIONS], ids=name_of)
 def test_the_feed_has_everything_once_under_several_faults(scenario: Scenario) -> None:
     calls = {process: kinds for process, kinds in trace(scenario).calls.items() if process not in JUDGES}
     assert explore(scenario, range(1), [*random_plans(2026, count(160), calls)], seconds=SECONDS).complete
@@ -91,6 +93,7 @@ CASES: Sequence[tuple[Mutation, Scenario]] = [
     (bugs.a_search_that_goes_on_although_others_entered_commits, RESTORES),
     (bugs.dropped_tables_without_a_pointer_that_are_passed_over, feeding.a_feed_that_is_filled_late),
     (bugs.a_remembered_end_of_the_feed_that_a_restore_removed, feeding.a_feed_beside_backups),
+    (bugs.tokens_that_name_a_number_alone, feed_histories.a_feed_of_a_catalog_made_anew),
 ]
 
 

@@ -103,14 +103,15 @@ class Sequencer:
 
     async def _read(self, session: Session) -> FeedEnd:
         """Returns the end of the feed, which it remembers, after taking in the segments that have followed since;
-        stores the cursors whenever these are many. Raises `InternalError` if a segment does not follow the one before.
-        """
+        stores the cursors whenever these are many. Raises `InternalError` if a segment does not follow the one before,
+        and `FeedSetBack` if that is because a restore has removed the one that it remembers."""
         feed = self._feed = self._feed or await read_end(session)
         feed.seen = ""
         read = 0
         while (segment := await read_segment(session.state, feed.next)) is not None:
             session.check_deadline()
             if segment.previous != (None if feed.last is None else feed.last.id):
+                await feed.check_stored(session)
                 raise InternalError(
                     f"The segments of the event feed do not follow each other at {segment.first}: run `arco fsck`"
                 )
