@@ -66,14 +66,14 @@ def parse_keys(text: str) -> TokenKeys:
     keys = [part.encode() for part in _SEPARATOR.split(text) if part]
     if not 1 <= len(keys) <= MAX_KEYS:
         raise ValueError(
-            f"expected 1 to {MAX_KEYS} keys separated by commas or line breaks, the one that signs first, got "
-            f"{len(keys)}"
+            f"expected 1 to {MAX_KEYS} keys for tokens, separated by commas or line breaks, the one that signs new "
+            f"tokens first, got {len(keys)} keys"
         )
     for number, key in enumerate(keys, start=1):
         if len(key) < MIN_KEY_BYTES:
-            raise ValueError(f"key {number} has {len(key)} bytes: expected at least {MIN_KEY_BYTES}")
+            raise ValueError(f"key {number} for tokens has {len(key)} bytes: expected at least {MIN_KEY_BYTES}")
         if len(set(key)) < 8:
-            raise ValueError(f"key {number} is not random: make one with 'openssl rand -base64 48'")
+            raise ValueError(f"key {number} for tokens is not random: make one with 'openssl rand -base64 48'")
     return TokenKeys([SigningKey(_id(key), key) for key in dict.fromkeys(keys)])
 
 
@@ -97,9 +97,9 @@ def read_file(path: str) -> TokenKeys:
     try:
         return parse_keys(Path(path).read_bytes().decode())
     except OSError as error:
-        raise ValueError(f"the file {path!r} cannot be read: {error.strerror}") from error
+        raise ValueError(f"the file {path!r} with the keys for tokens cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"the file {path!r} is not UTF-8 text") from error
+        raise ValueError(f"the file {path!r} with the keys for tokens is not UTF-8 text") from error
 
 
 def from_file(path: str) -> Read:

@@ -96,7 +96,7 @@ class PolicyAgent:
         wanted: JsonObject = {"action": question.action, "resource": question.resource()}
         result = await self._result(self._url, {**_about(actor), **wanted})
         if not isinstance(result, bool):
-            raise _unreadable(self._url, "expected the result true or false")
+            raise _unreadable(self._url, "the result of the policy's rule must be true or false")
         return queried_ms if result else None
 
     async def _query_batch(
@@ -108,11 +108,13 @@ class PolicyAgent:
         wanted: list[JsonValue] = [{"action": each.action, "resource": each.resource()} for each in questions]
         result = await self._result(url, {**_about(actor), "requests": wanted})
         if not isinstance(result, list):
-            raise _unreadable(url, "expected the numbers of the requests that are allowed")
+            raise _unreadable(
+                url, "the result of the policy's rule must list the numbers of the requests that are allowed"
+            )
         allowed: set[int] = set()
         for number in result:
             if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(questions):
-                raise _unreadable(url, f"expected numbers from 0 to {len(questions) - 1}")
+                raise _unreadable(url, f"the numbers of allowed requests must be from 0 to {len(questions) - 1}")
             allowed.add(number)
         return {question: queried_ms if place in allowed else None for place, question in enumerate(questions)}
 
@@ -126,13 +128,13 @@ class PolicyAgent:
                 f"It is unknown whether the policy allows this request, since it does not respond: {error}"
             ) from error
         if response.status != 200:
-            raise _unreadable(url, f"it answered with status {response.status}")
+            raise _unreadable(url, f"the policy answered with status {response.status}")
         try:
             document = loads(response.body)
         except MalformedJson as error:
             raise _unreadable(url, "expected JSON") from error
         if not isinstance(document, dict) or "result" not in document:
-            raise _unreadable(url, "the rule has no result: is the policy loaded, and does it have a default?")
+            raise _unreadable(url, "the policy's rule has no result: is the policy loaded, and does it have a default?")
         return document["result"]
 
 

@@ -77,7 +77,7 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     held = mapping(report, "archive")
     print(_registries(held))
     verb = "It would be restored" if dry else "Restored"
-    print(f"{verb}: {held['objects']:,} objects, as of {format_time(held.get('made_ms'))} (UTC)")
+    print(f"{verb}: {held['objects']:,} objects of the backup, as of {format_time(held.get('made_ms'))} (UTC)")
     copies = sorted(str(each["copy_of"]) for each in objects(report, "registries") if each.get("copy_of") is not None)
     for copy_of in copies:
         print(f"This is a copy of the catalog at {copy_of}, and deletes no files until `arco adopt`")
@@ -89,9 +89,10 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     for name in (format_text(each.get("name")) for each in objects(held, "left_out")):
         print(f"The backup has nothing of the catalog {name}, which could not be read: the realm is without it")
     if taken_back:
-        count = "1 dropped table is" if taken_back == 1 else f"{taken_back:,} dropped tables are"
+        tables_are = "1 dropped table is" if taken_back == 1 else f"{taken_back:,} dropped tables are"
         print(
-            f"{count} no longer to be purged, and the files stay: the tasks of these purges will end without deleting"
+            f"{tables_are} no longer to be purged, and the files stay: the tasks of these purges will end without "
+            "deleting"
         )
     if not dry:
         print(NEXT)

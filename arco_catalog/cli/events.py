@@ -145,10 +145,10 @@ def run_subscribe(
     if as_json:
         print(json_text({**described(made), "secret": made.secret}))
         return 0
-    print(f"{made.name} gets the events, beginning after number {made.cursor:,}.")
-    print(f"Workers send them where {EVENTS.name}=true is in the environment.")
+    print(f"The subscription {made.name} gets the catalog's events, beginning after number {made.cursor:,}.")
+    print(f"Workers with {EVENTS.name}=true in the environment send the events.")
     if made.secret is not None:
-        print(f"Its requests are signed with this secret, which no later command has: {made.secret}")
+        print(f"Requests to the receiver are signed with this secret, which no later command displays: {made.secret}")
     return 0
 
 
@@ -190,7 +190,7 @@ def run_unsubscribe(options: CatalogOptions, name: str) -> int:
             return await unsubscribe(session, name)
 
     count = carry_out(work)
-    print(f"{name} gets no more events. {count:,} dead letters were deleted.")
+    print(f"The subscription {name} was removed, and {count:,} dead letters with it.")
     return 0
 
 
@@ -224,7 +224,7 @@ def run_resend(options: CatalogOptions, name: str) -> int:
                     async for letter, error in sent:
                         failed += error is not None
                         outcome = "accepted" if error is None else format_text(str(error))
-                        print(f"{letter.number}: {outcome}", flush=True)
+                        print(f"event {letter.number}: {outcome}", flush=True)
             finally:
                 await sink.close()
         return 1 if failed else 0

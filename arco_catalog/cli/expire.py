@@ -37,7 +37,9 @@ def run(options: CatalogOptions, table: str, settings: SnapshotExpiry, *, dry: b
         return 0
     result = carry_out(remove)
     if result["status"] == "FAILURE":
-        raise CliError(f"{table} was not expired, see `arco tasks show {result['task']}`: {result['result']}")
+        raise CliError(
+            f"the snapshots of {table} were not expired, see `arco tasks show {result['task']}`: {result['result']}"
+        )
     print(json_text(result) if as_json else escaped(f"{table}: {result['result']} (task {result['task']})"))
     return 0
 

@@ -78,7 +78,9 @@ async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple
         async for entry in entries_to_export(session, only):
             await runner.take(entry)
             if pace.is_due():
-                print(f"arco: objects so far: {len(report.lines):,}", file=sys.stderr, flush=True)
+                print(
+                    f"arco: objects of the catalog compared so far: {len(report.lines):,}", file=sys.stderr, flush=True
+                )
     return report
 
 

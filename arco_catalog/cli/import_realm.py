@@ -94,7 +94,8 @@ async def _work(
         def progress() -> None:
             if pace.is_due():
                 print(
-                    f"arco: objects so far: {len(report.lines):,}, requests to the source: {server.requests:,}",
+                    f"arco: objects of the realm compared so far: {len(report.lines):,}, "
+                    f"requests to the source: {server.requests:,}",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -70,7 +70,7 @@ def run(
     else:
         print(table(HEADINGS, [(str(entry["type"]), str(entry["full_name"])) for entry in found]))
     if more and not as_json:
-        print(f"... and more: --limit {limit} was given")
+        print(f"... and more names: --limit {limit} was given")
     return 0
 
 

@@ -110,7 +110,7 @@ async def _search(campaign: Campaign, options: ProveOptions) -> int:
     if not options.as_json:
         _print_report(report)
     if report.program is not None:
-        print("Looking for a small program that reproduces it", file=sys.stderr)
+        print("Looking for a small program that reproduces the first violation", file=sys.stderr)
         replay = await campaign.make_replay(report.program, findings[0].breaks, options.shrink_seconds)
         runs = sum([await campaign.reproduces(replay) for _ in range(TIMES)])
         Path(options.output).write_text(encode(replay))  # noqa: ASYNC240 (nothing else runs on this loop now)
@@ -127,7 +127,7 @@ async def _search(campaign: Campaign, options: ProveOptions) -> int:
 async def _repeat(campaign: Campaign, replay: Replay) -> int:
     """Runs a replay `TIMES` times, and reports how often it found a violation. Returns 1 if it ever did, else 0."""
     runs = sum([await campaign.reproduces(replay) for _ in range(TIMES)])
-    print(f"{runs} of {TIMES} runs showed what {replay.breaks}")
+    print(f"{runs} of {TIMES} tries of the replay showed the violation ({replay.breaks}), or a worse one")
     return 1 if runs else 0
 
 
@@ -161,9 +161,11 @@ def _print_report(report: CampaignReport) -> None:
         f"{report.kills:,} kills, {report.repeated:,} requests repeated under their keys"
     )
     if report.undecided:
-        print(f"{report.undecided:,} searches for an order of names were given up: nothing is known of these")
+        print(
+            f"{report.undecided:,} searches for an order of operations on names took too many steps, and proved nothing"
+        )
     if report.foreign:
-        print(f"{report.foreign:,} answers are none of the specification, and count as unknown")
+        print(f"{report.foreign:,} answers have a form that the specification does not have, and count as unknown")
     for finding in report.findings[:MAX_FINDINGS]:
         print(f"FOUND  {escaped(str(finding))}")
     if len(report.findings) > MAX_FINDINGS:
@@ -180,7 +182,10 @@ def _numbers(outcomes: Counter[str], kind: str) -> list[str]:
 def _print_replay(replay: Replay, runs: int, output: str) -> None:
     """Writes the operations of a replay, and how often it has reproduced its finding."""
     program = replay.program
-    print(f"{output}: {program.steps} operations, {replay.runs} runs at most; {runs} of {TIMES} tries showed it")
+    print(
+        f"The replay {output} has {program.steps} operations, and {runs} of {TIMES} tries, of {replay.runs} runs at "
+        "most, showed the violation"
+    )
     for client, steps in enumerate(program.clients):
         for step in steps:
             operation = step.operation

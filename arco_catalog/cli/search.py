@@ -39,7 +39,7 @@ def run(options: CatalogOptions, words: Sequence[str], kind: str | None, limit: 
     else:
         print(table(HEADINGS, [_columns(each) for each in first]) if first else "Nothing has such a name.")
     if len(found) > limit and not as_json:
-        print(f"... and more: --limit is {limit}")
+        print(f"... and more results: --limit is {limit}")
     return 0 if first else 1
 
 

@@ -66,7 +66,7 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
     if settings is not None and settings.replaced and changes.of_keys:
         print(_advice(settings))
     if changes.of_locations:
-        print("\nCommands use the locations at once, servers from their next start on.")
+        print("\nCommands use these allowed locations at once, servers from their next start on.")
     return 0
 
 

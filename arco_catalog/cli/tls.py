@@ -113,7 +113,8 @@ def subject_of(peer: Mapping[str, Any] | None) -> str | None:
 def _refuse_password() -> str:
     """Raises `ValueError`; without this callback OpenSSL would prompt for a password on the terminal."""
     raise ValueError(
-        "the key is encrypted, and the server has no password: store it unencrypted in a file only the server may read"
+        "the private key of the certificate is encrypted, and the server has no password: store it unencrypted in a "
+        "file only the server may read"
     )
 
 

@@ -78,7 +78,7 @@ def append_of(commit: Commit) -> Append:
                 "the commit's requirements are not exactly the table's uuid and the snapshot of the branch"
             )
     if ref["type"] != "branch":
-        raise NotRebasable(f"{branch} is a tag")
+        raise NotRebasable(f"the commit sets {branch}, and {branch} is a tag")
     if parent is None and branch != MAIN:
         raise NotRebasable(f"the commit creates the branch {branch}")
     if snapshot.get("parent-snapshot-id") != parent:
@@ -173,12 +173,12 @@ def _check_summary(summary: dict[str, str]) -> None:
 def _manifest_list(snapshot: Snapshot) -> str:
     """Returns the location of a snapshot's manifest list. Raises `NotRebasable` if the snapshot is encrypted, has no
     list, or names manifests itself."""
-    where = f"the snapshot {snapshot['snapshot-id']}"
+    snapshot_id = snapshot["snapshot-id"]
     if snapshot.get("key-id") is not None:
-        raise NotRebasable(f"{where} is encrypted")
+        raise NotRebasable(f"the snapshot {snapshot_id} is encrypted")
     found = snapshot.get("manifest-list")
     if found is None or "manifests" in snapshot:
-        raise NotRebasable(f"{where} has no manifest list")
+        raise NotRebasable(f"the snapshot {snapshot_id} has no manifest list")
     return found
 
 

@@ -175,19 +175,19 @@ def check_row_ids(manifests: Iterable[ManifestFile]) -> None:
 def check_added(manifest: ManifestFile, append: Append, target: AppendTarget) -> None:
     """Raises `NotRebasable` if a manifest that an append adds has, by its entry in the manifest list, anything but new
     data files of its own, is encrypted, or has a partition spec that the table lacks."""
-    where = f"the manifest {manifest.manifest_path[:200]}"
+    where = manifest.manifest_path[:200]
     if manifest.content != DATA:
-        raise NotRebasable(f"{where} has delete files")
+        raise NotRebasable(f"the manifest {where} has delete files")
     if manifest.added_snapshot_id != append.snapshot["snapshot-id"]:
-        raise NotRebasable(f"{where} is of another snapshot")
+        raise NotRebasable(f"the manifest {where} is of another snapshot")
     if manifest.existing_files_count or manifest.deleted_files_count:
-        raise NotRebasable(f"{where} has files that are not new")
+        raise NotRebasable(f"the manifest {where} has files that are not new")
     if manifest.existing_rows_count or manifest.deleted_rows_count:
-        raise NotRebasable(f"{where} has rows that are not new")
+        raise NotRebasable(f"the manifest {where} has rows that are not new")
     if manifest.key_metadata is not None:
-        raise NotRebasable(f"{where} is encrypted")
+        raise NotRebasable(f"the manifest {where} is encrypted")
     if manifest.partition_spec_id not in target.spec_ids:
-        raise NotRebasable(f"the table lacks the partition spec of {where}")
+        raise NotRebasable(f"the table lacks the partition spec of the manifest {where}")
 
 
 class AddedFiles:
@@ -198,7 +198,7 @@ class AddedFiles:
     def __init__(self, manifest: ManifestFile, snapshot_id: int) -> None:
         self._manifest = manifest
         self._snapshot_id = snapshot_id
-        self._where = f"the manifest {manifest.manifest_path[:200]}"
+        self._where = manifest.manifest_path[:200]
         self._schema_id: int | None = None
         self._format_version = 0
         self.files = self.rows = self.size = 0
@@ -207,9 +207,9 @@ class AddedFiles:
         """Takes the metadata in the header of a manifest of an append. Raises `NotRebasable` unless it is of data files
         and of the partition spec that the manifest list names, and for a schema that is too long."""
         if metadata.get("content", b"data") != b"data":
-            raise NotRebasable(f"{self._where} has delete files")
+            raise NotRebasable(f"the manifest {self._where} has delete files")
         if metadata.get("partition-spec-id") != str(self._manifest.partition_spec_id).encode():
-            raise NotRebasable(f"{self._where} has another partition spec than its manifest list")
+            raise NotRebasable(f"the manifest {self._where} has another partition spec than its manifest list")
         version = metadata.get("format-version", b"")
         self._format_version = int(version) if version in (b"2", b"3") else 0
         self._schema_id = _schema_id(metadata)
@@ -220,12 +220,15 @@ class AddedFiles:
         manifest = self._manifest
         if not 2 <= self._format_version <= target.format_version:
             raise NotRebasable(
-                f"{self._where} has a format version that a table of version {target.format_version} does not take"
+                f"the manifest {self._where} has a format version that a table of version {target.format_version} does "
+                "not take"
             )
         if self._schema_id not in target.schema_ids:
-            raise NotRebasable(f"the table lacks the schema of {self._where}")
+            raise NotRebasable(f"the table lacks the schema of the manifest {self._where}")
         if (self.files, self.rows) != (manifest.added_files_count, manifest.added_rows_count):
-            raise NotRebasable(f"{self._where} has {self.files} files and {self.rows} rows, its list has other numbers")
+            raise NotRebasable(
+                f"the manifest {self._where} has {self.files} files and {self.rows} rows, its list has other numbers"
+            )
 
     def add(self, record: JsonObject) -> None:
         """Counts the next entry of a manifest of an append. Raises `NotRebasable` for one that is no new data file of
@@ -233,14 +236,14 @@ class AddedFiles:
         entry = cast(AvroRecord, record)
         file = entry.get("data_file")
         if not isinstance(file, dict):
-            raise NotRebasable(f"an entry of {self._where} has no data file")
+            raise NotRebasable(f"an entry of the manifest {self._where} has no data file")
         if entry.get("status") != ADDED or entry.get("snapshot_id") not in (None, self._snapshot_id):
-            raise NotRebasable(f"{self._where} has a file that this commit does not add")
+            raise NotRebasable(f"the manifest {self._where} has a file that this commit does not add")
         if (file.get("content") or DATA) != DATA:
-            raise NotRebasable(f"{self._where} has delete files")
+            raise NotRebasable(f"the manifest {self._where} has delete files")
         assigned = entry.get("sequence_number"), entry.get("file_sequence_number"), file.get("first_row_id")
         if assigned != (None, None, None):
-            raise NotRebasable(f"{self._where} has a sequence number or row id for a new file")
+            raise NotRebasable(f"the manifest {self._where} has a sequence number or row id for a new file")
         self.files += 1
         self.rows += _number(file, "record_count")
         self.size += _number(file, "file_size_in_bytes")

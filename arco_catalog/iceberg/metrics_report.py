@@ -67,7 +67,7 @@ def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue
     that is not in `shapes`."""
     kind = record(dict[str, Any], {"type": STRING})(value)["type"]
     if kind not in shapes:
-        raise ShapeError(f"unknown expression {quoted(kind)}").inside("type")
+        raise ShapeError(f"unknown expression {quoted(kind)} of a filter").inside("type")
     shapes[kind](value)
     return value
 

@@ -267,18 +267,18 @@ def _check_identifier(column_id: int, column: Column | None) -> None:
     or inside of a list, a map or an optional struct."""
     if column is None:
         raise BadRequest(f"Cannot add fieldId {column_id} as an identifier field: field does not exist")
-    message = f"Cannot add field {column.name} as an identifier field: "
+    cannot_identify = f"Cannot add field {column.name} as an identifier field: "
     if not column.is_primitive:
-        raise BadRequest(f"{message}not a primitive type field")
+        raise BadRequest(f"{cannot_identify}not a primitive type field")
     if not column.required:
-        raise BadRequest(f"{message}not a required field")
+        raise BadRequest(f"{cannot_identify}not a required field")
     if column.type in ("float", "double"):
-        raise BadRequest(f"{message}must not be float or double field")
+        raise BadRequest(f"{cannot_identify}must not be float or double field")
     for outer in reversed(list(column.ancestors)):
         if type_name(outer.type) != "struct":
-            raise BadRequest(f"{message}must not be nested in {outer.name}")
+            raise BadRequest(f"{cannot_identify}must not be nested in {outer.name}")
         if not outer.required:
-            raise BadRequest(f"{message}must not be nested in an optional field {outer.name}")
+            raise BadRequest(f"{cannot_identify}must not be nested in an optional field {outer.name}")
 
 
 def _check_defaults(column: Column) -> None:

@@ -28,11 +28,16 @@ def check_properties(
             f"The {len(after):,} properties of {owner} would take more than the allowed {MAX_PROPERTIES_BYTES:,} bytes"
         )
     for name, value in updates.items():
-        invalid = f"Invalid property {quoted(name)} of {owner}"
         if (size := len(name.encode())) > MAX_KEY_BYTES:
-            raise BadRequest(f"{invalid}: its name is {size:,} bytes long, more than {MAX_KEY_BYTES:,}")
+            raise BadRequest(
+                f"Invalid property {quoted(name)} of {owner}: its name is {size:,} bytes long, more than "
+                f"{MAX_KEY_BYTES:,}"
+            )
         if (size := len(str(value).encode())) > MAX_VALUE_BYTES:
-            raise BadRequest(f"{invalid}: its value is {size:,} bytes long, more than {MAX_VALUE_BYTES:,}")
+            raise BadRequest(
+                f"Invalid property {quoted(name)} of {owner}: its value is {size:,} bytes long, more than "
+                f"{MAX_VALUE_BYTES:,}"
+            )
     total = size_of(after)
     if total > max(MAX_PROPERTIES_BYTES, before):
         largest = max(updates or after, key=lambda name: len(name) + len(str(after.get(name))))

@@ -110,5 +110,7 @@ class TaskPolicies:
 def _at_least(least: Number, value: Number) -> Number:
     """Returns the value as it is. Raises `ValueError` if it is less than `least`."""
     if not value >= least:
-        raise ValueError(f"the value must be at least {least}, not {value}, in milliseconds if it is a length of time")
+        raise ValueError(
+            f"a property of tasks must be at least {least}, not {value}, in milliseconds if it is a length of time"
+        )
     return value

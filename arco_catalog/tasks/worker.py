@@ -182,7 +182,7 @@ class Worker:
             self.stats.waits(hint.now_ms - hint.not_before_ms)
             read = self._read.get(hint.task)
             _LOG.warning(
-                "%s met an error, and the next poll retries it: %s",
+                "%s could not be executed because of an error, and the next poll tries it again: %s",
                 f"task {hint.task}" if read is None else name_in_log(read),
                 error,
             )

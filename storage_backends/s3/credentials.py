@@ -132,17 +132,17 @@ def _session(chain: DefaultChain) -> Any:
 def _region_of_profile(chain: DefaultChain) -> str:
     """Returns the region that the profile of a chain names. Blocks. Raises `StoreError` if it names none, or without
     botocore."""
-    missing = "no S3 client can be made: neither AWS_REGION nor AWS_DEFAULT_REGION is set"
+    no_region = "no S3 client can be made: neither AWS_REGION nor AWS_DEFAULT_REGION is set"
     try:
         from botocore.exceptions import BotoCoreError
 
         session = _session(chain)
     except ModuleNotFoundError as error:
-        raise StoreError(f"{missing}, {_WITHOUT_BOTOCORE}") from error
+        raise StoreError(f"{no_region}, {_WITHOUT_BOTOCORE}") from error
     try:
         region = session.get_config_variable("region")
     except BotoCoreError as error:
-        raise StoreError(f"{missing}: {error}") from error
+        raise StoreError(f"{no_region}: {error}") from error
     if not region:
-        raise StoreError(f"{missing}, nor does a profile name one")
+        raise StoreError(f"{no_region}, nor does a profile name one")
     return str(region)

@@ -40,7 +40,7 @@ def test_the_first_key_signs_and_each_is_found_by_its_id() -> None:
         ("", "expected 1 to 8"),
         (" \n,", "expected 1 to 8"),
         ("x" * 31, "31 bytes"),
-        (f"{NEW},short", "key 2 has 5 bytes"),
+        (f"{NEW},short", "key 2 for tokens has 5 bytes"),
         ("0" * 64, "not random"),
         ("ab" * 32, "not random"),
         (",".join(f"{number}{NEW}" for number in range(MAX_KEYS + 1)), "expected 1 to 8"),

@@ -77,7 +77,10 @@ async def test_gateways_belong_to_realms() -> None:
         ({"ARCO_AUTH": "none,internal", "ARCO_TOKEN_KEY": KEY}, "combined with others"),
         ({"ARCO_AUTH": "internal"}, "set exactly one of ARCO_TOKEN_KEY, ARCO_TOKEN_KEY_FILE and ARCO_TOKEN_KEY_SECRET"),
         ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": KEY, "ARCO_TOKEN_KEY_FILE": "/x"}, "set exactly one of"),
-        ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": "short-and-weak"}, "ARCO_TOKEN_KEY: key 1 has 14 bytes"),
+        (
+            {"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": "short-and-weak"},
+            "ARCO_TOKEN_KEY: key 1 for tokens has 14 bytes",
+        ),
         ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY_SECRET": "s3://b/k"}, "ARCO_TOKEN_KEY_SECRET is not a reference"),
         ({"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY_SECRET": KEY}, "ARCO_TOKEN_KEY_SECRET is not a reference"),
         ({"ARCO_AUTH": "oidc"}, "ARCO_OIDC_AUDIENCES is not set"),
@@ -112,7 +115,7 @@ def test_the_error_names_what_is_missing_or_wrong_and_quotes_no_key(environment:
     [
         (None, "cannot be read: No such file or directory"),
         (b"", "expected 1 to 8 keys"),
-        (b"short-and-weak", "key 1 has 14 bytes"),
+        (b"short-and-weak", "key 1 for tokens has 14 bytes"),
         (b"\xff" * 40, "is not UTF-8 text"),
     ],
 )

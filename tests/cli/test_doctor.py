@@ -246,7 +246,7 @@ async def test_a_policy_that_answers_passes_whatever_it_allows(
         stub.answer = Response(200, {}, b"{}")
         found = await asyncio.to_thread(examined, capsys, store, code=1, environment=environment)
         assert found["policy"][0] == "failed"
-        assert "the rule has no result" in found["policy"][1]
+        assert "the policy's rule has no result" in found["policy"][1]
 
 
 def test_half_a_policy_fails(tmp_path: Path, capsys: Captured) -> None:

@@ -91,7 +91,7 @@ async def test_a_subscription_is_made_listed_and_removed(fixture: CatalogFixture
     url = f"{WEBHOOK}?key=hidden"
     made = await arco("events", "subscribe", "alerts", "--to", url, "--type", "drop-table", "--new", *store)
     assert made.code == 0, made.err
-    assert "where ARCO_EVENTS=true is in the environment" in made.out
+    assert "with ARCO_EVENTS=true in the environment" in made.out
     secret = made.out.rpartition(": ")[2].strip()
     found = await read_subscription(fixture.another().session().state, "alerts")
     assert found is not None
@@ -155,9 +155,9 @@ async def test_dead_letters_are_shown_sent_again_and_deleted_with_the_subscripti
     assert shown == {"number": 7, "reason": "status 400", "event": {"id": "an-id"}}
     sent = await arco("events", "resend", "alerts", *store)
     assert sent.code == 1
-    assert sent.out.startswith("7: no complete answer") or "no connection" in sent.out
+    assert sent.out.startswith("event 7: no complete answer") or "no connection" in sent.out
     removed = await arco("events", "unsubscribe", "alerts", *store)
-    assert "1 dead letters were deleted" in removed.out
+    assert "1 dead letters with it" in removed.out
     assert (await fixture.store.list(state.paths.dead_letters(found.subscription.id))).entries == ()
 
 

@@ -116,14 +116,14 @@ async def test_search_stops_at_its_limit_and_reports_it(fixture: CatalogFixture,
     for number in range(60):
         await fixture.table(f"order_{number:02}")
     lines = await asyncio.to_thread(lambda: printed(capsys, store, "search", "order").splitlines())
-    assert (len(lines), lines[-1]) == (52, "... and more: --limit is 50")
+    assert (len(lines), lines[-1]) == (52, "... and more results: --limit is 50")
     found = await asyncio.to_thread(lambda: printed(capsys, store, "search", "order", "--limit", "60"))
     assert len(found.splitlines()) == 61
 
 
 def test_ls_stops_at_its_limit_and_reports_it(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
     lines = printed(capsys, store, "ls", "db", "--limit", "1").splitlines()
-    assert lines[1:] == ["table  db.t", "... and more: --limit 1 was given"]
+    assert lines[1:] == ["table  db.t", "... and more names: --limit 1 was given"]
     assert len(json.loads(printed(capsys, store, "ls", "-R", "--json", "--limit", "2"))) == 2
     assert "... and more" not in printed(capsys, store, "ls", "db", "--limit", "3")
 

@@ -223,7 +223,7 @@ async def test_a_client_that_hangs_up_is_not_answered(client: Client) -> None:
         (
             "namespaces/db/tables/t/metrics",
             scan_report() | {"filter": {"type": "like"}},
-            "Invalid request.filter.type: unknown expression 'like'",
+            "Invalid request.filter.type: unknown expression 'like' of a filter",
         ),
         (
             "namespaces/db/tables/t",

@@ -192,7 +192,7 @@ def test_both_files_are_needed_and_must_fit(files: Files, tmp_path: Path) -> Non
         (files.certificate, other.key, "the key is not the certificate's"),
         (files.key, files.key, "not in PEM format, or broken"),
         (files.certificate, tmp_path / "missing", "No such file or directory"),
-        (files.certificate, encrypted, "the key is encrypted"),
+        (files.certificate, encrypted, "the private key of the certificate is encrypted"),
     ):
         with pytest.raises(CliError, match=why):
             certificate_of(*(None if file is None else str(file) for file in (certificate, key)))

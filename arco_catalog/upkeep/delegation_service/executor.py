@@ -133,7 +133,7 @@ class DelegatedPurgeExecutor:
         try:
             await self.places.refuse_held(locations, self.purge.identity, session.request)
         except LocationHeld as held:
-            raise TaskFailed(f"not purged: {held}") from held
+            raise TaskFailed(f"the table is not purged: {held}") from held
 
 
 class WithoutCredentials:

@@ -24,7 +24,7 @@ def _PLAIN(value: JsonValue) -> str:  # noqa: N802 - shapes are constants to the
     """Returns a JSON string that is a name and has no control characters, which separate names in the catalog's own
     keys. Raises `ShapeError` for any other value."""
     if first_control_character(NAME(value)) is not None:
-        raise ShapeError("must not hold control characters")
+        raise ShapeError("the name must not have control characters")
     return NAME(value)
 
 

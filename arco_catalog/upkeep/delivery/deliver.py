@@ -63,7 +63,7 @@ async def deliver(
     `StoreError`, `CommitStateUnknown`, `InternalError`, and the errors of `open_session`."""
     delivery = _Delivery(open_session, await _read(open_session().state, name, id_))
     if cursor is not None and delivery.subscription.cursor != cursor:
-        raise SubscriptionConflict("the next events are those of another task", delivery.subscription)
+        raise SubscriptionConflict("another task delivers the next events of the subscription", delivery.subscription)
     now_ms = open_session().now_ms()
     if delivery.subscription.next_ms > now_ms:
         return delivery.result(delivery.subscription.next_ms)

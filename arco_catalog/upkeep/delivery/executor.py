@@ -92,7 +92,7 @@ class Deliveries:
                 await self._submit(session, name)
             except CatalogError as error:
                 failed += 1
-                _LOG.warning("nothing is sent to the subscription %s until the next look: %s", name, error)
+                _LOG.warning("no events are sent to the subscription %s until the next attempt: %s", name, error)
         return failed
 
     async def _submit(self, session: Session, name: str) -> None:

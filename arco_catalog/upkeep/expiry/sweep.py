@@ -57,7 +57,7 @@ def _period(task: Task) -> str:
     """Returns the period in the payload of a sweep's task, which is a day. Raises `TaskFailed` without one."""
     period = optional_text(task.payload, "period")
     if period is None:
-        raise TaskFailed("the payload of the task has no period")
+        raise TaskFailed("the payload of the task that makes tasks of expiry has no period")
     return period
 
 

@@ -172,10 +172,18 @@ def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
     unclaimed = sorted(seen.released - _normal(seen.dropped))
     return [
         *missing,
-        *(Finding(Code.HOLD_MISSING, where, f"{location} of entity {entity}") for entity, location in unheld),
-        *(Finding(Code.HOLD_STRAY, where, f"{location} for entity {entity}") for entity, location in stray + unclaimed),
         *(
-            Finding(Code.LOAN_MISFIT, where, f"{folder}, by entity {entity}")
+            Finding(Code.HOLD_MISSING, where, f"{location} is not reserved for entity {entity}, which has it")
+            for entity, location in unheld
+        ),
+        *(
+            Finding(Code.HOLD_STRAY, where, f"{location} is reserved for entity {entity}, which does not have it")
+            for entity, location in stray + unclaimed
+        ),
+        *(
+            Finding(
+                Code.LOAN_MISFIT, where, f"only one of two entries shows that entity {entity} takes files from {folder}"
+            )
             for entity, folder in sorted(_normal(seen.borrows) ^ seen.lent)
         ),
         *(Finding(Code.TASK_MISFIT, where, f"task {task}") for task in _mismatched_tasks(examination, seen)),
@@ -217,7 +225,7 @@ async def _segment(examination: Examination, key_range: KeyRange) -> Segment | F
     key = examination.paths.index_segment(ref.id)
     found = await examination.read(key)
     if found is None:
-        return Finding(Code.SEGMENT_MISSING, key, "no such object")
+        return Finding(Code.SEGMENT_MISSING, key, "this segment of the registry's index does not exist")
     try:
         segment = Segment.parse(ref.id, found.body, key)
         keys = [decode_line(line)[0] for line in segment.lines]
@@ -227,7 +235,6 @@ async def _segment(examination: Examination, key_range: KeyRange) -> Segment | F
     within = all(key >= ref.first and range_of(key) == range_of(ref.first) for key in keys)
     ends = key_range.high is None or not keys or keys[-1] < key_range.high
     if segment.size != ref.size or not (ordered and within and ends):
-        return Finding(
-            Code.SEGMENT_FOREIGN, key, f"{len(keys):,} entries, {segment.size:,} bytes; {ref.size:,} bytes in HEAD"
-        )
+        found_there = f"the segment has {len(keys):,} entries and {segment.size:,} bytes"
+        return Finding(Code.SEGMENT_FOREIGN, key, f"{found_there}, and HEAD lists it with {ref.size:,} bytes")
     return segment

@@ -55,7 +55,15 @@ async def _segments(examination: Examination, numbers: list[int], floor: int) ->
         if segment is None:
             continue  # deleted since
         if expected is not None and number != expected:
-            yield Finding(Code.FEED_GAP, examination.paths.feed_segment(expected), f"the next segment is {key}")
+            yield Finding(
+                Code.FEED_GAP,
+                examination.paths.feed_segment(expected),
+                f"this segment of the event feed is missing, and {key} is the next one",
+            )
         elif before is not None and segment.previous != before.id:
-            yield Finding(Code.FEED_GAP, key, "it follows another segment than the one that is stored before it")
+            yield Finding(
+                Code.FEED_GAP,
+                key,
+                "this segment of the event feed follows another one than that which is stored before it",
+            )
         before, expected = segment, segment.next

@@ -133,12 +133,12 @@ async def _examine_receipt(examination: Examination, key: str) -> Sequence[Findi
     stage = receipt.COMMITTED if f"/{receipt.COMMITTED}/" in key else receipt.PENDING
     expected = {receipt.COMMITTED: "IcebergCommitCommitted", receipt.PENDING: "IcebergCommitPending"}[stage]
     if key != examination.paths.receipt(stage, name, ms) or document.get("type") != expected:
-        return [Finding(Code.RECEIPT_FOREIGN, key, f"it is the receipt of {location} of entity {entity}")]
+        return [Finding(Code.RECEIPT_FOREIGN, key, f"the object is the receipt of {location} of entity {entity}")]
     pointer = examination.current.get(entity)
     if stage == receipt.PENDING or base is None or pointer is None:
         return []
     if pointer.metadata.location == base.location and await _still_current(examination, entity, base.location):
-        description = f"it names {base.location}, which {location} replaced"
+        description = f"the pointer names {base.location}, which {location} replaced"
         return [Finding(Code.POINTER_OLDER, examination.paths.pointer(entity), description)]
     settled = found.now_ms - found.written_ms > examination.settling_ms
     if not settled or base.location == pointer.registered_from or examination.relations[entity].state == PURGING:
@@ -158,7 +158,7 @@ async def _examine_lineage_event(examination: Examination, key: str) -> Sequence
         return [Finding(Code.RECEIPT_UNREADABLE, key, error.message)]
     if key.endswith(f"/{name}.json"):
         return []
-    return [Finding(Code.RECEIPT_FOREIGN, key, "it is another event than the stored one")]
+    return [Finding(Code.RECEIPT_FOREIGN, key, "the name is that of another OpenLineage event than the stored one")]
 
 
 async def _examine_replaced(examination: Examination, entity: str, file: MetadataFile) -> Sequence[Finding]:
@@ -192,11 +192,21 @@ async def _examine_transaction(examination: Examination, key: str) -> Sequence[F
     except InternalError as error:
         return [Finding(Code.TRANSACTION_UNREADABLE, key, error.message)]
     if key != examination.paths.transaction(named):
-        return [Finding(Code.TRANSACTION_FOREIGN, key, f"it is the decision of {named}")]
+        return [Finding(Code.TRANSACTION_FOREIGN, key, f"the object is the decision of transaction {named}")]
     if status not in ("pending", "committed", "aborted"):
-        return [Finding(Code.TRANSACTION_UNREADABLE, key, f"it has an unknown status {status!r}")]
+        return [
+            Finding(
+                Code.TRANSACTION_UNREADABLE, key, f"the decision of the transaction has an unknown status {status!r}"
+            )
+        ]
     if decision.expired:
-        return [Finding(Code.TRANSACTION_UNDECIDED, key, f"last written {decision.age_ms // 1000:,} s ago")]
+        return [
+            Finding(
+                Code.TRANSACTION_UNDECIDED,
+                key,
+                f"the transaction is undecided, and was written last {decision.age_ms // 1000:,} s ago",
+            )
+        ]
     return []
 
 
@@ -211,10 +221,10 @@ async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding
     except InternalError as error:
         return [Finding(Code.CLAIM_UNREADABLE, key, error.message)]
     if claim not in set(Claim):
-        return [Finding(Code.CLAIM_UNREADABLE, key, f"it has an unknown value {claim!r}")]
-    return (
-        [] if key == examination.paths.metadata_claim(file) else [Finding(Code.CLAIM_FOREIGN, key, f"it claims {file}")]
-    )
+        return [Finding(Code.CLAIM_UNREADABLE, key, f"the claim of a metadata file has an unknown value {claim!r}")]
+    if key == examination.paths.metadata_claim(file):
+        return []
+    return [Finding(Code.CLAIM_FOREIGN, key, f"the object claims the metadata file {file}")]
 
 
 def _readable(code: Code, parse: Callable[[str, Found], object]) -> _Examine:
@@ -246,7 +256,11 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
         if found is None:
             if await examination.read(f"{marker}/{max(numbers)}.json") is None:
                 break  # the collector is at it: slots go from the last to the first
-            findings.append(Finding(Code.MARKER_GAP, key, f"the later slot {max(numbers)} exists"))
+            findings.append(
+                Finding(
+                    Code.MARKER_GAP, key, f"this slot of a marker is missing, and the later slot {max(numbers)} exists"
+                )
+            )
             continue
         try:
             slot = Slot.parse(found, key)
@@ -254,7 +268,13 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
             findings.append(Finding(Code.MARKER_UNREADABLE, key, error.message))
             continue
         if before is not None and _is_foreign(before, slot):
-            findings.append(Finding(Code.MARKER_FOREIGN, key, f"it is of attempt {slot.attempt}"))
+            findings.append(
+                Finding(
+                    Code.MARKER_FOREIGN,
+                    key,
+                    f"the slot is of attempt {slot.attempt}, and can't follow the slot before it",
+                )
+            )
         commit = examination.unconfirmed.get(slot.attempt) if slot.final else None
         if commit is not None and await examination.head_stands():
             description = f"{key} has the answer of commit {commit}, a child of HEAD: choose that commit"

@@ -25,7 +25,7 @@ from arco_catalog.upkeep.fsck.repairs import CopyHead, SettleNames, WriteWholeCo
 
 NEWEST = 100
 """The number of newest commits in which the last known HEAD is searched, if HEAD can't be read."""
-_LOST = "no such object, and without it manifest.json could not be computed if it were lost"
+_LOST = "this registry commit does not exist, and without it manifest.json could not be computed if it were lost"
 
 
 async def examine_registry(examination: Examination) -> Findings:
@@ -55,7 +55,9 @@ async def examine_registry(examination: Examination) -> Findings:
         yield Finding(Code.MANIFEST_UNREADABLE, paths.manifest, f"{error.message}; {last_known}")
         return
     if head.copy_of is not None:
-        yield Finding(Code.CATALOG_COPY, paths.manifest, f"the original is at {head.copy_of}")
+        yield Finding(
+            Code.CATALOG_COPY, paths.manifest, f"the catalog is a copy, and the original is at {head.copy_of}"
+        )
     needed = await _needed_by(examination, own)
     async for finding in _examine_history(examination, head, needed):
         yield finding
@@ -63,7 +65,9 @@ async def examine_registry(examination: Examination) -> Findings:
         yield finding
     for attempt in [each for attempts in head.cancelled().values() for each in attempts]:
         if (commit := head.commit_of(attempt)) is not None:
-            yield Finding(Code.COMMIT_CANCELLED, paths.manifest, f"commit {commit} has operation {attempt}")
+            yield Finding(
+                Code.COMMIT_CANCELLED, paths.manifest, f"commit {commit} has operation {attempt}, which is cancelled"
+            )
     late = [commit for commit in commits if commit != own and commit >= ulid_of(max(0, since_ms), bytes(10))]
     async for finding in _examine_successors(examination, own, late):
         yield finding
@@ -74,7 +78,7 @@ async def examine_registry(examination: Examination) -> Findings:
     # A drop or an undrop under way closes the catalog for a moment.
     if examination.is_closed and head.at_ms < examination.session.now_ms() - examination.settling_ms:
         name = examination.session.settings.warehouse
-        yield Finding(Code.CATALOG_CLOSED, paths.root, f"catalog {name} still has its name")
+        yield Finding(Code.CATALOG_CLOSED, paths.root, f"catalog {name} is closed, and still has its name")
 
 
 async def _needed_by(examination: Examination, head: str) -> Mapping[str, CommitRecord | None]:
@@ -160,13 +164,13 @@ async def _look_at(examination: Examination, commit: str, head: str, needed: Con
     key, repair = examination.paths.registry_commit(commit), WriteWholeCommit() if commit in needed else None
     found = await examination.read(key)
     if found is None:
-        gone = "no such object" if repair is None or commit == head else _LOST
+        gone = "this registry commit does not exist" if repair is None or commit == head else _LOST
         return [Finding(Code.COMMIT_MISSING, key, gone, CopyHead(commit) if commit == head else repair)]
     try:
         named = commit_id(found.body, key)
     except InternalError as error:
         return [Finding(Code.COMMIT_UNREADABLE, key, error.message, repair)]
-    return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"it is commit {named}", repair)]
+    return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"the object is commit {named}", repair)]
 
 
 async def _examine_intents(examination: Examination, index: Index) -> Findings:
@@ -187,9 +191,20 @@ async def _examine_intents(examination: Examination, index: Index) -> Findings:
         except InternalError:  # a finding of the examination of transactions
             return []
         if decision is None:
-            return [Finding(Code.TRANSACTION_MISSING, key, "a name has an intent of this transaction")]
+            return [
+                Finding(
+                    Code.TRANSACTION_MISSING,
+                    key,
+                    "a name has an intent of this transaction, and its decision does not exist",
+                )
+            ]
         return [
-            Finding(Code.INTENT_LEFT, key, f"{decision.status}, and a name has its intent", SettleNames(transaction))
+            Finding(
+                Code.INTENT_LEFT,
+                key,
+                f"the transaction is {decision.status}, and a name still has the intent",
+                SettleNames(transaction),
+            )
         ]
 
     async for finding in examination.each(pending_transactions(index), look):
@@ -209,12 +224,16 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
         if commit.get("parent") != head:
             continue
         if name in followed:
-            found = f"commit {name}, a child of it, has a child itself: {_known_head(built, _last_parent(built, name))}"
+            found = (
+                f"commit {name}, a child of HEAD, has a child itself: {_known_head(built, _last_parent(built, name))}"
+            )
             yield Finding(Code.MANIFEST_OLDER, examination.paths.manifest, found)
         elif name < settled:
             examination.unconfirmed |= {str(operation.get("id")): name for operation in objects(commit, "operations")}
             yield Finding(
-                Code.COMMIT_UNCONFIRMED, examination.paths.registry_commit(name), "a child of HEAD, and may be newer"
+                Code.COMMIT_UNCONFIRMED,
+                examination.paths.registry_commit(name),
+                "the registry commit is a child of HEAD, and may be newer",
             )
 
 

@@ -40,7 +40,7 @@ async def examine_relations(examination: Examination) -> Findings:
         entity = each.key.removeprefix(prefix).removesuffix(".json")
         known = entity in examination.relations or entity in examination.intended
         if not known and each.written_ms < before_ms:
-            yield Finding(Code.POINTER_STRAY, each.key, "no name and no dropped table leads to it")
+            yield Finding(Code.POINTER_STRAY, each.key, "no name and no dropped table leads to this pointer")
 
 
 async def _examine(examination: Examination, relation: Relation) -> Sequence[Finding]:
@@ -84,7 +84,7 @@ async def _undecidable(examination: Examination, pointer: Pointer) -> Sequence[F
     again = await state.pointer(pointer.entity)
     if again is None or again.intent != transaction:
         return []
-    text = f"{state.paths.pointer(pointer.entity)} waits for it"
+    text = f"{state.paths.pointer(pointer.entity)} waits for the transaction"
     return [Finding(Code.TRANSACTION_MISSING, state.paths.transaction(transaction), text)]
 
 
@@ -111,7 +111,7 @@ async def _examine_file(examination: Examination, relation: Relation, pointer: P
     if relation.kind == "table" and found.updated_ms != pointer.metadata.ms:
         differs.append("last-updated-ms")
     if differs:
-        text = f"{relation.called}: it differs from its pointer in {', '.join(differs)}"
+        text = f"{relation.called}: the metadata file differs from its pointer in {', '.join(differs)}"
         return [Finding(Code.METADATA_FOREIGN, location, text)]
     return await _examine_manifest_lists(examination, relation, found.manifest_lists)
 

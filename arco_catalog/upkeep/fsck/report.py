@@ -41,7 +41,7 @@ class FindingCollector:
         """Returns the kept findings in the order of severity, and then for each code with further findings one that has
         their number."""
         left = self._counts - Counter(finding.code for finding in self._found)
-        more = [Finding(code, "", f"and {count:,} more") for code, count in left.items()]
+        more = [Finding(code, "", f"and {count:,} more findings of this code") for code, count in left.items()]
         return [*sorted(self._found, key=_by_severity), *more]
 
 

@@ -55,12 +55,12 @@ class Tally:
         kind at most `MAX_FINDINGS`, the largest first."""
         called = relation.called
         more = [
-            Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more")
+            Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more findings of this code")
             for code, count in self.counts.items()
             if count > MAX_FINDINGS
         ]
         folders = [
-            Finding(code, folder, f"{called}: {count:,} files")
+            Finding(code, folder, f"{called}: {count:,} files of the table are in this folder")
             for code, counted in (
                 (Code.FILES_ELSEWHERE, self.elsewhere),
                 (Code.FILES_OUT_OF_REACH, self.unreachable),

@@ -54,7 +54,7 @@ async def examine_tasks(examination: Examination) -> Findings:
         elif number.isdecimal() and each.key == paths.task_version(task, int(number)):
             listed[task].numbers.append(int(number))
         else:
-            yield Finding(Code.OBJECT_UNKNOWN, each.key, "it is neither a version of a task nor a hint")
+            yield Finding(Code.OBJECT_UNKNOWN, each.key, "the object is neither a version of a task nor a hint")
     for task in examination.purges:
         _ = listed[task]
 
@@ -121,11 +121,11 @@ class _Look:
                 try:
                     task = tasks[number] = _parsed(stored, paths.task_version(self._task, number))
                 except (InternalError, MalformedJson) as error:
-                    reason = error.message if isinstance(error, InternalError) else "its payload is no JSON"
+                    reason = error.message if isinstance(error, InternalError) else "the payload of the task is no JSON"
                     found.append(Finding(Code.TASK_UNREADABLE, paths.task_version(self._task, number), reason))
                     continue
                 if (task.id, task.number) != (self._task, number):
-                    reason = f"it is version {task.number} of task {task.id}"
+                    reason = f"the object is version {task.number} of task {task.id}"
                     found.append(Finding(Code.TASK_FOREIGN, paths.task_version(self._task, number), reason))
                     del tasks[number]
                     continue
@@ -136,7 +136,12 @@ class _Look:
         )  # a collection may be deleting an ended task
         gaps = sorted({*range(first, numbers[-1])} - {*numbers})
         return found + [
-            Finding(Code.TASK_GAP, paths.task_version(self._task, gap), f"later version: {numbers[-1]}") for gap in gaps
+            Finding(
+                Code.TASK_GAP,
+                paths.task_version(self._task, gap),
+                f"this version of the task is missing, and version {numbers[-1]} exists",
+            )
+            for gap in gaps
         ], last
 
     def _misfits(self, tasks: Mapping[int, Task]) -> list[Finding]:
@@ -146,7 +151,7 @@ class _Look:
             Finding(
                 Code.TASK_FOREIGN,
                 self._examination.paths.task_version(self._task, after),
-                f"{tasks[before].status} can't become {tasks[after].status}",
+                f"a task that is {tasks[before].status} can't become {tasks[after].status}",
             )
             for before, after in pairwise(sorted(tasks))
             if after == before + 1 and not may_follow(tasks[before], tasks[after])
@@ -161,16 +166,23 @@ class _Look:
             return [Finding(Code.TASK_OLDER, self._where, reason)]
         if task.status in ENDED:
             left = [
-                Finding(Code.HINT_LEFT, key, f"{task.status} of task {task.id}", RemoveHint(task.id, key))
+                Finding(
+                    Code.HINT_LEFT,
+                    key,
+                    f"a hint of task {task.id}, which has ended as {task.status}",
+                    RemoveHint(task.id, key),
+                )
                 for key, written_ms in self._listed.hints.items()
                 if written_ms < self._lost_ms
             ]
             return [*left, *await self._examine_end(task)]
         if not self._listed.hints and last.written_ms < self._settled_ms:
-            return [self._hint_missing(f"it is {task.status}")]
+            return [self._hint_missing(f"the task is {task.status}")]
         overdue = max(last.written_ms, task.next_run_ms) < self._settled_ms
         if overdue and task.kind == TABLE_PURGE and self._examination.index_read and await self._now() is None:
-            return [Finding(Code.TASK_STRAY, self._where, f"it is {task.status}, and the registry does not name it")]
+            return [
+                Finding(Code.TASK_STRAY, self._where, f"the task is {task.status}, and the registry does not name it")
+            ]
         return []
 
     async def _examine_end(self, task: Task) -> Sequence[Finding]:

@@ -204,7 +204,7 @@ class _Purge:
         try:
             await _change(execution.session(), "begin-purge", tombstone, edit)
         except PendingTransaction as met:
-            raise NotYet(execution.taken_ms + WAIT_MS, f"it waits for transaction {met.transaction}") from met
+            raise NotYet(execution.taken_ms + WAIT_MS, f"the purge waits for transaction {met.transaction}") from met
         if self._anti_join is not None:
             await self._fence_borrowers(tombstone)
 
@@ -291,8 +291,10 @@ class _Purge:
         if made is not None and execution.catalog.vends:
             until_ms = tombstone.dropped_ms + settings.purge.vended_ms + settings.request_ms
             if execution.taken_ms < until_ms:
-                found = f"{left['left_behind']} files are left"
-                raise NotYet(until_ms, f"{found}; they are counted again when all credentials have expired")
+                files_left = f"{left['left_behind']} files are left at the locations of the purged table"
+                raise NotYet(
+                    until_ms, f"{files_left}; they are counted again when all credentials of clients have expired"
+                )
         return progress, left
 
 

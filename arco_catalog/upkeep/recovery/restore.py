@@ -82,10 +82,10 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
     try:
         body = await past_head_body(session.state, chosen)
     except (CommitStateUnknown, InternalError) as error:
-        found = f"the registry commit {commit}, or one of those before it that it needs, does not exist or is damaged"
+        lost = f"the registry commit {commit}, or an earlier one that it needs, does not exist or is damaged"
         if choices.head is not None:
-            raise BadRequest(f"{found}: choose another with --head ({error.message})") from error
-        return None, {**report, "error": f"{found} ({error.message})"}
+            raise BadRequest(f"{lost}: choose another with --head ({error.message})") from error
+        return None, {**report, "error": f"{lost} ({error.message})"}
     registry = RegistryState.parse(body, None, commit).with_segments(session.state.loaded_segment)
     if not dry:
         report["kept"] = await _replace(session, key, body, stored)

@@ -153,7 +153,7 @@ async def test_files_outside_of_the_locations_of_a_table_are_reported_by_their_f
     [finding] = await tables.found()
     assert finding.code is Code.FILES_ELSEWHERE
     assert finding.where == f"memory:///{tables.keys('/a.parquet')[0].partition('/data/')[0]}"
-    assert finding.found == "table db.other: 1 files"
+    assert finding.found == "table db.other: 1 files of the table are in this folder"
 
 
 async def test_files_in_no_store_of_the_catalog_are_reported_and_not_taken_for_gone(tables: Tables) -> None:
@@ -182,7 +182,7 @@ async def test_many_files_that_are_gone_are_counted(tables: Tables) -> None:
 
     found = await tables.found()
     assert [each.code for each in found] == [Code.DATA_FILE_MISSING] * (MAX_FINDINGS + 1)
-    assert found[-1].found == "table db.other: and 5 more"
+    assert found[-1].found == "table db.other: and 5 more findings of this code"
 
 
 async def test_only_the_files_of_tables_that_are_requested_are_read(tables: Tables) -> None:

@@ -31,7 +31,7 @@ def test_a_report_has_so_many_findings_of_a_code_and_all_that_can_be_mended(monk
 
     assert (kept, mendable, gathered.count) == ([True, True, True, False, False], [True] * 5, 10)
     assert [each.where for each in found] == ["file-0000", "file-0001", "file-0002", *"01234", ""]
-    assert (found[-1].code, found[-1].found) == (Code.DATA_FILE_MISSING, "and 2 more")
+    assert (found[-1].code, found[-1].found) == (Code.DATA_FILE_MISSING, "and 2 more findings of this code")
     assert not Report(found, [], 1).ok
 
 
@@ -49,8 +49,8 @@ def test_parts_of_a_table_that_are_added_up_tell_what_one_look_does() -> None:
         each.found for each in whole.findings(TABLE)[MAX_FINDINGS:]
     ]
     assert [each.found for each in whole.findings(TABLE)[MAX_FINDINGS:]] == [
-        "table db.t: and 20 more",
-        "table db.t: 3 files",
+        "table db.t: and 20 more findings of this code",
+        "table db.t: 3 files of the table are in this folder",
     ]
 
 

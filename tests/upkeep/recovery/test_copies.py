@@ -330,7 +330,9 @@ async def test_fsck_names_a_copy_and_its_original(tmp_path: Path) -> None:
     await original.namespace(*NS)
     copy = await copied(original, tmp_path / "backup.tar.gz")
     found = [each async for each in check(Examination(copy.another().session()))]
-    assert [(each.code.value, each.found) for each in found] == [("catalog-copy", "the original is at memory:///wh")]
+    assert [(each.code.value, each.found) for each in found] == [
+        ("catalog-copy", "the catalog is a copy, and the original is at memory:///wh")
+    ]
     await adopt(copy.another().session())
     assert [each async for each in check(Examination(copy.another().session()))] == []
 
