@@ -20,6 +20,7 @@ from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.operations.environment import catalog_to_serve
 from arco_catalog.planning.answer_limit import LAMBDA_PAYLOAD_BYTES
+from arco_catalog.state.cycle_collector import CYCLE_COLLECTOR
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.setup import function_log, function_telemetry
 
@@ -44,5 +45,5 @@ if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
 
 handler = adapt(Mangum(_app, lifespan="off"), _app)
 
-gc.freeze()  # collections do not visit the objects of the start
+CYCLE_COLLECTOR.start_server()
 gc.enable()

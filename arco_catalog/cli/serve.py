@@ -44,6 +44,7 @@ from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.key_resolution import key_warning
+from arco_catalog.state.cycle_collector import CYCLE_COLLECTOR
 from arco_catalog.state.key_settings import KeyPolicy
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime, SystemRuntime
@@ -78,10 +79,11 @@ def run(options: ServeOptions) -> int:
 
 
 def run_server(options: ServerOptions, serving: Coroutine[object, object, None]) -> int:
-    """Sets up the allocator and the log by the options, and runs a server, which is the coroutine `serving`, in a new
-    event loop until it returns. Returns 0, and raises what `serving` raises."""
+    """Sets up the allocator, the log and the collector of cycles, and runs a server, which is the coroutine `serving`,
+    in a new event loop until it returns. Returns 0, and raises what `serving` raises."""
     configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
+    CYCLE_COLLECTOR.start_server()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serving)
     return 0
