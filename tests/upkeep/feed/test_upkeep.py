@@ -1,5 +1,8 @@
 """Collections, checks and backups of the event feed, and tokens after them (docs/design/events.md#rule-11)."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -13,7 +16,10 @@ from arco_catalog.upkeep.feed.sequencer import Sequencer
 from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.examination import Examination
 from storage_backends import ANY
+from tests.support.feeding import feed
 from tests.upkeep.feed.conftest import FeedScenario
+from tests.upkeep.recovery.test_backup import backed_up, restored
+from tools.support.request_bodies import set_property
 
 SEGMENTS = "wh/_catalog/feed/segments/"
 
@@ -113,6 +119,31 @@ async def test_a_token_of_another_history_is_refused(scenario: FeedScenario) -> 
 
     with pytest.raises(BadRequest, match="restored to an earlier state"):
         await scenario.records(token)
+
+
+async def test_a_copy_that_is_restored_beside_its_original_has_a_feed_that_goes_on_by_itself(
+    scenario: FeedScenario, tmp_path: Path
+) -> None:
+    """A token of what both have leads on in both; a later one of the original is refused by the copy."""
+    await scenario.change()
+    await scenario.run()
+    common = await newest_token(scenario.fixture.session().state)
+    await backed_up(scenario.fixture, tmp_path / "backup")
+    copy = await restored(tmp_path / "backup", replace(scenario.fixture, store=scenario.store), "beside")
+    await scenario.change()
+    await scenario.run(Sequencer())
+    later = await newest_token(scenario.fixture.session().state)
+
+    await copy.commit(set_property("in", "copy"))
+    await feed(copy.session())
+
+    state = copy.another().session().state
+    entered = (await read_feed(state, common, 100)).records
+    assert [record.kind for record in entered] == ["operation", "commit"]
+    assert entered[0].details["kind"] == "restore"
+    assert [record.kind for record in await scenario.records(common)] == ["commit"]
+    with pytest.raises(BadRequest, match="restored to an earlier state"):
+        await read_feed(state, later, 100)
 
 
 async def test_pages_follow_each_other(scenario: FeedScenario) -> None:
