@@ -11,6 +11,9 @@ MAX_YOUNG = 50_000
 SERVER_YOUNG = 30_000
 """The number of young objects with which a server's collections start: Python's own number, 700, lets a full collection
 run four times a second beside plans of scans, which have 100,000 objects at all times, and no cycles."""
+SERVER_OLDER = 20
+"""After how many collections of a generation a server's collections go on to the next older one: Python's number is
+10."""
 MAX_FREEZES = 1_000
 """How many large documents may follow each other before a full collection may run beside one. Cycles that became
 garbage meanwhile would else be kept for as long as there is a large document at all times."""
@@ -31,7 +34,7 @@ class CycleCollector:
         lets collections run less often. For processes that serve requests
         (docs/decisions/0114-servers-collect-cycles-less-often.md)."""
         gc.freeze()
-        gc.set_threshold(SERVER_YOUNG, *gc.get_threshold()[1:])
+        gc.set_threshold(SERVER_YOUNG, SERVER_OLDER, SERVER_OLDER)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
