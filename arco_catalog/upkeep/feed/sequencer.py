@@ -79,8 +79,8 @@ class Sequencer:
 
     async def _step(self, session: Session, stats: FeedStats) -> bool:
         """Makes one step: appends new records, and stores the cursors. Returns whether it entered all that it found and
-        that can enter; also true for a catalog without a HEAD. The feed begins, or begins again after a gap or lost
-        cursors, before commits enter. Raises as `run` does, `LostSegment`, and `FeedSetBack`."""
+        that can enter; also true for a catalog without a HEAD. Once all operations have entered, the feed begins, if it
+        has not, or begins again after a gap or lost cursors. Raises as `run` does, `LostSegment`, and `FeedSetBack`."""
         self._steps += 1
         feed = await self._read(session)
         head = await session.state.head()
