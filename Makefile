@@ -99,12 +99,14 @@ tests-of-the-rest: .venv/.dev $(FETCHED)
 
 # A part of the core, all of it by `make test-pythons`: with few of the examples of Hypothesis, and without what differs in
 # no Python, which are the counts of steps, the rules that are left out, and the longest sweeps of hostile requests and
-# damaged objects.
+# damaged objects. LONG_ON_PYTHONS are left to `make test-pythons`, too: laws over values, which all Pythons compute alike,
+# what is read from the sources, and bounds of memory.
 CORE := iceberg state config tasks operations
+LONG_ON_PYTHONS := append_rebase_bounds expression_json fields_of_later_versions file_blocks hostile_manifests \
+  internal_proposals json_pieces json_slices packing paths pruning_laws pyiceberg_oracle pyiceberg_pruning wide_filters
 tests-on-%: .venv-core-%/.complete
 	$(<D)/bin/python -m pytest --quiet -p no:cacheprovider --hypothesis-profile brief $(CORE:%=tests/%) \
-	  --ignore-glob '*/test_linear_*.py' --ignore-glob '*/test_*_left_out.py' --ignore-glob '*/test_hostile.py' \
-	  --ignore-glob '*/test_every_object.py'
+	  $(patsubst %,--ignore-glob '*/test_%.py',linear_* *_left_out hostile every_object $(LONG_ON_PYTHONS))
 
 demo-short: .venv/.dev $(JARS)
 	$(BIN)/python -m tools.demo --short
@@ -116,6 +118,7 @@ rck-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --lambda $(ARGS)
 
 test-pythons: CORE += upkeep http
+test-pythons: LONG_ON_PYTHONS :=
 test-pythons: $(OTHER_PYTHONS:%=tests-on-%) ## The tests of the core on every Python of .ci/pythons: `make test` has a part of them on the newest, and all on this one
 
 smoke-cloud: .venv/.dev ## Try a bucket with your own keys: store, commits, purge, vending; removes what it made (URL=s3://bucket/prefix)

@@ -117,3 +117,10 @@ def test_every_folder_that_runs_on_other_pythons_is_there() -> None:
     brief, more = re.findall(r"(?m)^(?:test-pythons: )?CORE [:+]= (.*)$", MAKEFILE)
     folders = {*brief.split(), *more.split()}
     assert {"iceberg", "state", "operations", "http"} <= folders <= {path.name for path in TESTS.iterdir()}
+
+
+def test_every_test_that_is_left_out_on_another_python_is_there() -> None:
+    [left_out] = re.findall(r"(?m)^LONG_ON_PYTHONS := ((?:.*\\\n)*.*)$", MAKEFILE)
+    names = set(re.findall(r"\w+", left_out))
+    assert len(names) > 5
+    assert [name for name in sorted(names) if not [*TESTS.rglob(f"test_{name}.py")]] == []

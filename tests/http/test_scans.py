@@ -598,11 +598,11 @@ async def test_the_plan_tasks_of_a_filter_of_a_megabyte_are_read(client: Client,
     wider = {"type": "struct", "schema-id": 1, "fields": [x, text]}
     updates = [{"action": "add-schema", "schema": wider}, {"action": "set-current-schema", "schema-id": -1}]
     assert (await client.post(TABLE, {"requirements": [], "updates": updates})).status == 200
-    await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(40)))]))
+    await commit(client, await scanned.snapshot(1, [Manifest(entries(*numbered(12)))]))
     values: list[JsonValue] = [f"{number:070}" for number in range(20_000)]
     body: JsonObject = {"filter": {"type": "in", "term": "s", "values": values}}
     assert plan_tasks_of(await client.post(PLAN, body))
-    assert await scan(client, body) == numbered(40)
+    assert await scan(client, body) == numbered(12)
 
 
 async def test_an_increment_of_many_appends_is_planned_in_parts(client: Client, scanned: ScannedTable) -> None:
