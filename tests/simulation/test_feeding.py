@@ -24,6 +24,8 @@ from tests.simulation.rule_mutations import Mutation
 from tests.simulation.thoroughness import TIMES, count, sample
 
 SECONDS = 240.0 * TIMES
+SHARE = 16
+"""Runs of the feed are long: `make test` tries one in so many."""
 JUDGES = ("setup", "last", "operator", "restorer")
 """Processes that meet no fault."""
 DRAWN, RESTORES, TRANSACTIONS = (
@@ -43,22 +45,22 @@ def quiet() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_the_feed_has_everything_once(scenario: Scenario) -> None:
     feeding.COUNTED.clear()
-    assert explore(scenario, range(count(160)), seconds=SECONDS).complete
-    assert feeding.COUNTED["records"] > 20 * count(160) / 2, "little happened"
+    assert explore(scenario, range(count(160, SHARE)), seconds=SECONDS).complete
+    assert feeding.COUNTED["records"] > 20 * count(160, SHARE) / 2, "little happened"
     assert feeding.COUNTED["lost segments"], "sequencers never met"
 
 
 @pytest.mark.parametrize("scenario", [each for each in SCENARIOS if each is not TRANSACTIONS], ids=name_of)
 def test_the_feed_has_everything_once_under_several_faults(scenario: Scenario) -> None:
     calls = {process: kinds for process, kinds in trace(scenario).calls.items() if process not in JUDGES}
-    assert explore(scenario, range(1), [*random_plans(2026, count(160), calls)], seconds=SECONDS).complete
+    assert explore(scenario, range(1), [*random_plans(2026, count(160, SHARE), calls)], seconds=SECONDS).complete
 
 
 @pytest.mark.parametrize("scenario", feeding.SCENARIOS[:2], ids=name_of)
 def test_a_sequencer_may_be_killed_or_misled_at_any_call(scenario: Scenario) -> None:
     calls = {process: kinds for process, kinds in trace(scenario).calls.items() if process[0] in "sc"}
     calls.pop("setup", None)
-    plans = sample(scenario, [*every_single_fault(calls)], 240)
+    plans = sample(scenario, [*every_single_fault(calls)], 240, SHARE)
     assert explore(scenario, range(1), plans, seconds=SECONDS).complete
 
 
@@ -72,7 +74,7 @@ def slow_and_then_dead(calls: Mapping[str, Sequence[Kind]]) -> Iterator[FaultPla
 
 def test_writers_may_die_after_a_slow_write() -> None:
     calls = trace(TRANSACTIONS).calls
-    plans = sample(TRANSACTIONS, [*slow_and_then_dead(calls)], 160)
+    plans = sample(TRANSACTIONS, [*slow_and_then_dead(calls)], 160, SHARE)
     assert explore(TRANSACTIONS, range(1), plans, seconds=SECONDS).complete
 
 
