@@ -166,8 +166,9 @@ async def fsck(
 
 
 async def _add_results(run: _Run, part: Part[Task, TaskResult], max_manifests: int) -> list[Sequence[Task]]:
-    """Adds the results of a part, or its failure, to the run. Returns the further parts that must be done because of
-    them."""
+    """Adds the results of a part to the run; of a part that failed, the failure, if it has one table or manifest.
+    Returns the further parts that must be done: those that the results require, or the halves of the part that
+    failed."""
     if part.lost is not None:
         return await _split_lost(run, part.items, part.lost)
     more: list[Sequence[Task]] = []

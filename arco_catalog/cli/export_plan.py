@@ -39,6 +39,8 @@ class Entry:
         return format_identifier((*self.namespace, *((self.name,) if self.name else ())))
 
     def to_json(self) -> JsonObject:
+        """Returns the line of an export for this entry: a namespace with properties, a table or view with its metadata
+        file, or an object that another catalog can't take over, as `left-out` with its kind and the reason."""
         place: JsonObject = {"namespace": [*self.namespace]}
         if self.name:
             place["name"] = self.name

@@ -171,7 +171,9 @@ def default_spec(metadata: TableMetadata) -> PartitionSpec:
     for spec in metadata["partition-specs"]:
         if spec.get("spec-id", 0) == wanted:
             return spec
-    raise BadRequest(f"Cannot find the default partition spec: {wanted} is the id of no partition spec of the table")
+    raise BadRequest(
+        f"The default-spec-id of the table metadata is {wanted}, which is the id of no partition spec in it"
+    )
 
 
 def default_order(metadata: TableMetadata) -> SortOrder:

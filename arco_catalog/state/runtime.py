@@ -127,6 +127,7 @@ class SystemRuntime:
         return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
     def clocks(self) -> tuple[int, int]:
+        """Returns the milliseconds since 1970 by the wall clock, and those since the machine was booted."""
         return time.time_ns() // 1_000_000, time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
     def ulid(self) -> str:

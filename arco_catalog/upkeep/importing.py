@@ -234,7 +234,8 @@ class Importer:
         """Returns the result for a table that is here already, with the same current file or by an import of it; else
         None, and the reason if the registration replaces the table that is here, which needs a run that refreshes and
         known uuids on both sides. Another kind of object with the name makes the registration fail later. Raises
-        `AlreadyExists` if the table here is another one, or has diverged, and the errors of `compare`."""
+        `AlreadyExists` if the table here is another one, has diverged, or would be replaced by a run that does not
+        refresh or without these uuids, and the errors of `compare`."""
         found = await compare(self._session(), table)
         if found.standing is Standing.EQUAL:
             return ImportResult(table, Outcome.ALREADY), None

@@ -219,7 +219,8 @@ def signing_properties(path: str) -> Mapping[str, str]:
     """Returns the properties by which clients request signatures at `path`, relative to their URI of the catalog: all
     of them use that URI where no `signer.uri` is set.
 
-    Iceberg 1.10 reads `s3.signer.*`, 1.11 `signer.*`, 1.12 neither: it computes the path, if signing is enabled.
+    Iceberg 1.10 reads `s3.signer.*`, 1.11 `signer.*`. 1.12 reads neither, and computes the path where
+    `s3.remote-signing-enabled` is true.
     PyIceberg reads `s3.signer` and `s3.signer.endpoint`.
     """
     return {

@@ -141,10 +141,12 @@ def _entry(entry: JsonValue, what: str) -> StaticKeys:
         location = Location.parse(prefix if isinstance(prefix, str) else "")
     except BadRequest as error:
         raise ValueError(f"{what} of the file of S3 keys: prefix: {error.message}") from error
-    if location.scheme != "s3" or not location.authority or location.reserved:
+    if location.scheme != "s3" or not location.authority:
         raise ValueError(
             f"{what} of the file of S3 keys: prefix must be s3://BUCKET or a folder, such as s3://BUCKET/sales"
         )
+    if location.reserved:
+        raise ValueError(f"{what} of the file of S3 keys: prefix must not be in a folder with the state of a catalog")
     reader, writer = (_key(entry, name, what) for name in ("reader", "writer"))
     if reader is None and writer is None:
         raise ValueError(f"{what} of the file of S3 keys has neither a reader nor a writer")

@@ -44,8 +44,9 @@ class AzureStore(BucketStore):
         return Request("PUT", key, {**_BLOCK_BLOB, **etag_headers(when)}, body=body)
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes at most `batch_size` objects by one request to Azure. Returns the failures by key; `Unknown` if any
-        of the objects may be deleted. Raises `StoreError` if none was deleted."""
+        """Deletes at most `batch_size` objects by one request to Azure. Returns the failures by key,
+        which are `Ambiguous` for a key without an outcome; `Unknown` if the outcome of the request is. Raises
+        `StoreError` if the request was not applied."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         query = {"restype": "container", "comp": "batch"}
         return judge_parts(keys, await self._client.write(Request("POST", query=query, parts=parts)), self._dialect)

@@ -70,8 +70,9 @@ class GcsStore(BucketStore):
         return Request("DELETE", key, query=_condition(when))
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes at most `batch_size` objects by one request to GCS. Returns the failures by key; `Unknown` if any of
-        the objects may be deleted. Raises `StoreError` if none was deleted."""
+        """Deletes at most `batch_size` objects by one request to GCS. Returns the failures by key, which
+        are `Ambiguous` for a key without an outcome; `Unknown` if the outcome of the request is. Raises `StoreError` if
+        the request was not applied."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         return judge_parts(keys, await self._client.write(Request("POST", parts=parts)), self._dialect)
 

@@ -137,7 +137,7 @@ REFUSED: list[tuple[Object, str]] = [
     ({"schemas": [TWO_COLUMNS, TWO_COLUMNS]}, "schema-id 0 is there twice"),
     ({"schemas": [schema(column(1, "a"), column(1, "b"))]}, "same id 1"),
     ({"current-schema-id": 5}, "Cannot find the current schema: 5"),
-    ({"default-spec-id": 5}, "Cannot find the default partition spec: 5"),
+    ({"default-spec-id": 5}, "The default-spec-id of the table metadata is 5"),
     ({"partition-specs": [{"spec-id": 0, **spec((1, "void", "v"))}]}, "partition spec 0 has fields without field-id"),
     ({"partition-specs": [{"spec-id": 0, **spec((9, "day", "d"), first_id=1000)}]}, "Cannot find source column"),
     (

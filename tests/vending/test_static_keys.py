@@ -200,7 +200,7 @@ def test_no_text_of_keys_shows_a_secret() -> None:
         ([{**ENTRIES[0], "prefix": None}], "prefix"),
         ([{**ENTRIES[0], "prefix": "gs://sales"}], "must be s3://BUCKET"),
         ([{**ENTRIES[0], "prefix": "s3:///sales"}], "must be s3://BUCKET"),
-        ([{**ENTRIES[0], "prefix": "s3://sales/_realm"}], "must be s3://BUCKET"),
+        ([{**ENTRIES[0], "prefix": "s3://sales/_realm"}], "must not be in a folder with the state of a catalog"),
         ([{**ENTRIES[0], "prefix": "s3://sales/a/../b"}], "not allowed"),
         ([{**ENTRIES[0], "prefix": "s3://sales/a*?"}], "must not contain"),
         ([entry("s3://sales")], "neither a reader nor a writer"),

@@ -71,7 +71,8 @@ async def detach(context: RequestContext) -> Response:
 
 async def applicable(context: RequestContext) -> Response:
     """Returns a page of the policies that apply to the target in the query; with `policyType` only policies of this
-    type. Raises the errors of `applicable_policies`."""
+    type. Raises `BadRequest` for an unknown type and for an invalid target or page, and the errors of
+    `applicable_policies`."""
     target = applicable_to(context)
     listed = await applicable_policies(context.sessions.open(), target, _type(context), paging(context))
     return json_response({"applicable-policies": listed.items, "next-page-token": listed.next_page_token})

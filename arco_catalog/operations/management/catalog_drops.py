@@ -167,6 +167,8 @@ class _Remove(EntityChange):
         self.entry = entry
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Removes the name of the catalog, and keeps its version as the floor of the next one with the name. Makes no
+        edits if the name is free or another catalog's by now. The answer is None."""
         key = catalog_key(self.entry.name)
         yield Needs(keys=[key])
         found = find_catalog(index, self.entry.name)

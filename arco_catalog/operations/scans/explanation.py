@@ -145,4 +145,4 @@ def _may_match(filters: ScanFilter, manifest: ManifestFile) -> bool:
         return filters.for_spec(manifest.partition_spec_id).manifest_may_match(manifest.partitions)
     except KeyError:
         spec = manifest.partition_spec_id
-        raise BadRequest(f"The table has no partition spec {spec}, which its manifests use") from None
+        raise BadRequest(f"The table metadata has no partition spec {spec}, which manifests of the table use") from None

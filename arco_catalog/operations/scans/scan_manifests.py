@@ -107,7 +107,7 @@ class ScanManifests:
         """Returns the filter for a manifest's partition spec. Raises `BadRequest` for an unknown spec."""
         spec_id = manifest.partition_spec_id
         if spec_id not in self._table.specs:
-            raise BadRequest(f"The table has no partition spec {spec_id}, which its manifests use")
+            raise BadRequest(f"The table metadata has no partition spec {spec_id}, which manifests of the table use")
         return self._filter.for_spec(spec_id)
 
     async def deletes(self) -> ScanDeletes:

@@ -133,14 +133,14 @@ def read_token(text: str) -> ReceivedToken:
         version, entity, issued_s, is_null, snapshot_id = _HEAD.unpack_from(data)
         place_bytes = data[_HEAD.size]
     except (binascii.Error, ValueError, struct.error, IndexError):
-        raise InvalidToken("the token was not issued by this catalog") from None
+        raise InvalidToken("this catalog did not issue it for a scan: plan the scan again") from None
     place, rest = data[_HEAD.size + 1 :][:place_bytes], data[_HEAD.size + 1 + place_bytes :]
     form, request = rest[:1], rest[1:]
     name = entity.decode("latin-1")
     if version != _VERSION or not is_ulid(name) or form not in (_INLINE, _STORED) or (is_null and snapshot_id):
-        raise InvalidToken("the token was not issued by this catalog")
+        raise InvalidToken("this catalog did not issue it for a scan: plan the scan again")
     if len(request) != _HASH_BYTES if form == _STORED else len(request) > MAX_INLINE:
-        raise InvalidToken("the token was not issued by this catalog")
+        raise InvalidToken("this catalog did not issue it for a scan: plan the scan again")
     digest = request.hex() if form == _STORED else None
     return ReceivedToken(name, issued_s, None if is_null else snapshot_id, _range(place), request, digest)
 
@@ -150,7 +150,7 @@ def _range(place: bytes) -> Range | None:
     if not place:
         return None
     if len(place) != _RANGE.size:
-        raise InvalidToken("the token was not issued by this catalog")
+        raise InvalidToken("this catalog did not issue it for a scan: plan the scan again")
     numbers = _RANGE.unpack(place)
     found = Range(Position(*numbers[:3]), Position(*numbers[3:]))
     if found.start >= found.end:
@@ -187,7 +187,7 @@ def unpack_scan(packed: bytes, snapshot_id: int | None) -> Scan:
     try:
         document = loads(inflate.decompress(packed, MAX_REQUEST_BYTES))
         if not inflate.eof or inflate.unused_data or not isinstance(document, list):
-            raise InvalidToken("the token was not issued by this catalog")
+            raise InvalidToken("this catalog did not issue it for a scan: plan the scan again")
         schema_id, after, filter_, case_sensitive, columns, min_rows, *_ = document
         return Scan(
             snapshot_id,
@@ -199,7 +199,7 @@ def unpack_scan(packed: bytes, snapshot_id: int | None) -> Scan:
             _nullable(LONG, min_rows),
         )
     except (zlib.error, MalformedJson, ShapeError, ValueError):
-        raise InvalidToken("the token was not issued by this catalog") from None
+        raise InvalidToken("this catalog did not issue it for a scan: plan the scan again") from None
 
 
 def _fields(scan: Scan) -> list[JsonValue]:

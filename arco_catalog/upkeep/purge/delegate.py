@@ -125,7 +125,8 @@ class Delegate:
                 continue
             if found is None:
                 raise DelegateFailed(
-                    f"the delegation service {self.client.url} does not know its task {task.task} any more"
+                    f"the delegation service {self.client.url} does not know its task {task.task} any more: the "
+                    "next attempt submits the purge to it again"
                 )
             task = found
         return task
