@@ -18,7 +18,8 @@ class Executors(Protocol):
     def run(self, name: str, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
         """Calls `work` with each part, possibly at the same time on several executors, and returns the results in the
         order of the parts. `name` describes the job in Spark's interface. `work`, parts and results must survive
-        pickling. An exception of `work` is raised."""
+        pickling. If `work` fails, this raises: in this process the exception of `work`, on Spark a
+        `Py4JJavaError` with the text of it, after Spark has tried the part again as it is configured."""
         ...
 
 

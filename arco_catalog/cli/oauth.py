@@ -102,8 +102,10 @@ async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
         message = f"{endpoint} answered: {error_reason(answer, status)}"
         raise TokenFailure(code or status, message, has_code=bool(code))
     token, seconds = optional_text(answer, "access_token"), _whole(answer.get("expires_in", 300))
-    if str(answer.get("token_type", "")).lower() != "bearer" or not _is_token(token) or seconds is None:
+    if str(answer.get("token_type", "")).lower() != "bearer" or not _is_token(token):
         raise CliError(f"the answer of {endpoint} has no bearer token of at most {MAX_TOKEN:,} printable characters")
+    if seconds is None:
+        raise CliError(f"the answer of {endpoint} has an expires_in that is no whole number of seconds")
     refresh = optional_text(answer, "refresh_token") or ""
     if refresh and not _is_token(refresh):
         raise CliError(

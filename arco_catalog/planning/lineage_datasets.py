@@ -42,8 +42,9 @@ class DatasetRef:
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table of the catalog that a dataset may mean, with the name and location of the newest version, and the time of
-    the commit that made that version, in milliseconds since 1970."""
+    """A table of the catalog that a dataset may mean, with the present name and one location of it, or None.
+    `committed_ms` is when the newest version was committed, in milliseconds since 1970; 0 where it is not needed to
+    distinguish tables of one name."""
 
     entity: str
     namespace: str

@@ -275,7 +275,8 @@ def _to_json(cursor: FeedCursor) -> JsonObject:
 
 
 def _parsed(stored: JsonObject) -> FeedCursor:
-    """Reads a cursor of the event feed from its JSON. Raises `InternalError` if a field is missing."""
+    """Reads a cursor of the event feed from its JSON. Raises `InternalError` without a version, for a
+    metadata file without the time of it, and for a field of another type."""
     file = None
     if "metadata_location" in stored:
         file = MetadataFile(text(stored, "metadata_location"), integer(stored, "metadata_ms"))

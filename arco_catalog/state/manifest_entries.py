@@ -222,7 +222,8 @@ class _EntryDecoder:
 
     def _inherited(self, status: int, stated: int | None) -> int | None:
         """Returns a sequence number of an entry: the stated one; if there is none, that of the manifest, provided that
-        the entry was added with it or the manifest is of a table of version 1; otherwise None."""
+        the entry was added with it or the manifest has the number 0, as one of a table of version 1 then; otherwise
+        None."""
         number = self._manifest.sequence_number
         return number if stated is None and (status == EntryStatus.ADDED or number == 0) else stated
 

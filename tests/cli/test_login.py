@@ -293,9 +293,18 @@ class TestHostileIssuers:
             (response({"access_token": "a\r\nb", "token_type": "bearer"}), "no bearer token"),
             (response({"access_token": "a" * 17_000, "token_type": "bearer"}), "no bearer token"),
             (response({"access_token": TOKEN, "token_type": "mac"}), "no bearer token"),
-            (response({"access_token": TOKEN, "token_type": "bearer", "expires_in": "1.5"}), "no bearer token"),
-            (response({"access_token": TOKEN, "token_type": "bearer", "expires_in": "²"}), "no bearer token"),
-            (response({"access_token": TOKEN, "token_type": "bearer", "expires_in": True}), "no bearer token"),
+            (
+                response({"access_token": TOKEN, "token_type": "bearer", "expires_in": "1.5"}),
+                "no whole number of seconds",
+            ),
+            (
+                response({"access_token": TOKEN, "token_type": "bearer", "expires_in": "²"}),
+                "no whole number of seconds",
+            ),
+            (
+                response({"access_token": TOKEN, "token_type": "bearer", "expires_in": True}),
+                "no whole number of seconds",
+            ),
             (response({"access_token": TOKEN, "token_type": "bearer", "refresh_token": "a b\n"}), "refresh token"),
             (response({"error": "x\x1b[2J", "error_description": "y" * 900}, "400 Bad Request"), "answered: x"),
         ],

@@ -229,9 +229,9 @@ class ManifestSource:
 
 
 def _max_entries(manifest: ManifestFile) -> int:
-    """Returns how many entries a delete manifest may have: some more than by the counts in the manifest list. Plans
-    read no more delete manifests than they have time for, by these counts, so a false one may not lead to much more
-    work."""
+    """Returns how many entries a delete manifest may have: double the counts in the manifest list and `SPARE_ENTRIES`
+    more, at most `MAX_FILE_RECORDS`. Plans read no more delete manifests than they have time for, by these counts, so a
+    false one may not lead to much more work."""
     return min(MAX_FILE_RECORDS, SPARE_ENTRIES + 2 * manifest.entries_count)
 
 

@@ -43,7 +43,7 @@ class CollectionStats:
 
     @property
     def count(self) -> int:
-        """The number of objects that were collected, of all kinds."""
+        """The number of objects of all kinds that were collected, or by a dry run would be."""
         return sum(each.count for each in self.kinds.values())
 
     @property
