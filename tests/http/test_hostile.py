@@ -213,7 +213,7 @@ HEADERS = ("if-none-match", "idempotency-key", "content-length", "content-encodi
 
 
 @pytest.mark.parametrize("header", HEADERS)
-@BOUNDED
+@settings(max_examples=25, deadline=None)
 @given(value=st.binary(max_size=40).map(lambda value: value.decode("latin-1")))
 async def test_no_header_makes_the_server_fail(header: str, value: str) -> None:
     service = HttpService()

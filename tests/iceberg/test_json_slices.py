@@ -21,6 +21,8 @@ from tests.iceberg.strategies import json_values
 from tests.iceberg.values import Json
 
 DENSE = 3 * MAX_CALL_VALUES
+MEMBERS = 6
+"""Of a document of long strings: it is several times as long as what one call may get."""
 HOSTILE = {
     "empty arrays": b"[" + b"[]," * DENSE + b"1]",
     "arrays of one": b"[" + b"[1]," * DENSE + b"1]",
@@ -134,7 +136,7 @@ def test_a_string_of_the_greatest_length_is_read_and_a_longer_one_is_refused() -
 def test_no_call_of_the_parser_gets_more_than_one_long_string_and_a_window(part: bytes, nested: bool) -> None:
     string = b'"' + part * (900_000 // len(part)) + b'"'
     member = b"[" + b",".join([b"[" + string + b"]"] * 3) + b"]" if nested else string
-    document = b'{"a":[' + b",".join([member] * 24) + b'],"b":1}'
+    document = b'{"a":[' + b",".join([member] * MEMBERS) + b'],"b":1}'
     lengths: list[int] = []
 
     def counted(data: bytes) -> object:
