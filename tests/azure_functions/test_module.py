@@ -17,12 +17,14 @@ TEXTS = {file.name: file.read_text() for file in sorted(MODULE.glob("*.tf"))}
 VARIABLES = TEXTS["variables.tf"] + TEXTS["setting_variables.tf"]
 EVERYTHING = "\n".join(TEXTS.values())
 ROLES = {
+    "EventGrid Data Sender",
     "Key Vault Secrets User",
     "Monitoring Metrics Publisher",
     "Storage Blob Data Contributor",
     "Storage Blob Data Owner",
     "Storage Blob Delegator",
     "Storage Queue Data Contributor",
+    "Storage Queue Data Message Sender",
     "Storage Table Data Contributor",
 }
 
@@ -52,6 +54,7 @@ def test_a_variable_is_used_and_nothing_is_used_that_is_not_declared() -> None:
 def test_roles_are_the_few_that_are_needed_and_none_is_over_everything() -> None:
     named = set(re.findall(r'role_definition_name = "([^"]+)"', EVERYTHING))
     named |= set(re.findall(r'"([^"]+)"', re.findall(r"host_roles += \[(.*?)\]", TEXTS["permissions.tf"])[0]))
+    named |= {role for roles in re.findall(r'\? "([^"]+)" : "([^"]+)"', TEXTS["permissions.tf"]) for role in roles}
     scopes = set(re.findall(r"scope +=\s+(\S+)", TEXTS["permissions.tf"]))
 
     assert named == ROLES
@@ -59,6 +62,7 @@ def test_roles_are_the_few_that_are_needed_and_none_is_over_everything() -> None
         "local.account_id",  # no signature by delegation is had for less
         '"${var.token_key_vault_id}/secrets/${element(split("/",',
         "local.container_id",
+        "each.value",  # of the queues and topics to which events go
         "azurerm_storage_account.host.id",
         "azurerm_application_insights.app.id",
         "azurerm_storage_container.package.id",
