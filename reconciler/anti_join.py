@@ -314,12 +314,15 @@ def _shared_among(keys: frozenset[str], rows: Iterable[Row]) -> Iterator[tuple[s
 
 
 def _is_manifest(row: Row) -> bool:
+    """Whether the row's fact is that another table refers to a manifest."""
     return isinstance(row[1], Manifest)
 
 
 def _is_shared(row: Row) -> bool:
+    """Whether the row's fact is that another table refers to the file."""
     return isinstance(row[1], SharedFile)
 
 
 def _is_file(row: Row) -> bool:
+    """Whether the row's fact is that the purged table refers to the file."""
     return isinstance(row[1], OwnFile)

@@ -6,8 +6,8 @@ executor as one Spark job. The executor runs the code of `arco gc` on the batch:
 itself, and stops before the run's deadline. What it has read about entities serves the run's next batch, too. If a
 batch fails, the halves are tried again, until a batch of one object fails: that object stays, and is reported.
 
-The driver itself collects what is not done in batches: in a catalog tombstones, commits of the registry and
-checkpoints, and all of the registries of realms and of a delegation service, which have few objects.
+The driver itself collects what is not done in batches: in a catalog tombstones, commits of the registry, checkpoints
+and the event feed, and all of the registries of realms and of a delegation service, which have few objects.
 """
 
 import asyncio

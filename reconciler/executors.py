@@ -29,6 +29,8 @@ class LocalExecutor:
     parallelism = 1
 
     def run(self, name: str, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
+        """Calls `work` with one part after the other in this process, and returns the results in this order. Ignores
+        `name`. An exception of `work` is raised as it is, and the rest of the parts is not done."""
         return [work(part) for part in parts]
 
 
@@ -40,6 +42,9 @@ class SparkExecutors:
         self.parallelism = max(1, spark.defaultParallelism)
 
     def run(self, name: str, work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
+        """Calls `work` with the parts, one Spark task for a part, and returns the results in the order of the parts;
+        starts no job without parts. Raises `Py4JJavaError`, with the text of the exception of `work`, after Spark has
+        tried the part as often as it is configured."""
         if not parts:
             return []
         self._spark.setJobDescription(name)

@@ -34,10 +34,11 @@ CALLS_MS = 60_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Executes, on Spark, the purges of dropped tables that are due, or with `--task` only that task, and prints a line
-    of JSON for each catalog with work, with the name and the counts. Returns 1 if a purge failed, otherwise 0. Raises
-    `SystemExit` for a wrong option or variable, without a store, for a catalog, realm or task that does not exist, and
-    for a task that changes while it is submitted again; and the other errors of `purge`."""
+    """Executes, on Spark, the purges of dropped tables that are due, and the due expiries of snapshots, or with
+    `--task` only that task, and prints a line of JSON for each catalog with the name and the counts. Returns 1 if a
+    task failed, otherwise 0. Raises `SystemExit` for a wrong option or variable, without a store, for a catalog, realm
+    or task that does not exist, and for a task that changes while it is submitted again; and the other errors of
+    `purge`."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
     parser.add_argument("--realm", help="folder of the store with the realm, where it has several [env ARCO_REALM]")
@@ -70,12 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def purge(
     spark: SparkContext, environment: Mapping[str, str], warehouse: str | None = None, task: str | None = None
 ) -> AsyncGenerator[tuple[str, WorkStats], None]:
-    """Executes the purges that are due in every catalog of the deployment that `environment` describes, and yields the
-    name and counts of every such catalog. With `warehouse`, a realm's other catalogs are left out; a store without a
-    realm has one catalog, which is taken whatever `warehouse` is. With `task`, only this task is executed, in the
-    catalog that has it; a failed one is submitted again. Raises `NotFound` if there is no such catalog, realm or task,
-    `BadRequest` if the task changes while it is submitted again, `ValueError` for a wrong variable, `RuntimeError` for
-    a store that ignores preconditions, and `StoreError`."""
+    """Executes the tasks that are due in every catalog of the deployment that `environment` describes: purges, by the
+    anti-join, and expiries of snapshots. Yields the name and counts of every such catalog. With `warehouse`, a realm's
+    other catalogs are left out; a store without a realm has one catalog, which is taken whatever `warehouse` is. With
+    `task`, only this task is executed, in the catalog that has it; a failed one is submitted again. Raises `NotFound`
+    if there is no such catalog, realm or task, an error if the task changes while it is submitted again,
+    `ValueError` for a wrong variable, `RuntimeError` for a store that ignores preconditions, and `StoreError`."""
     runtime, policies = SystemRuntime(), task_policies_from_env(environment)
     found = False
     async with opened(environment, runtime) as inventory:

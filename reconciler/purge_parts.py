@@ -377,5 +377,6 @@ def _run_with_catalog(
 
 
 async def _close(results: AsyncGenerator[B, None]) -> None:
+    """Closes the generator of results, so that it cleans up, and returns once it is closed."""
     # `Runner.run` takes a coroutine, which `aclose()` does not return.
     await results.aclose()

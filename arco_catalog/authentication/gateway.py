@@ -36,6 +36,10 @@ class GatewayAuthenticator:
     roles_claim: str | None = None
 
     async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult | None:
+        """Returns the caller that the event of the gateway names: the signer of the request, or else the owner of a
+        token. Returns None for a request without an event, and for a bearer token that the gateway does not confirm.
+        Raises `NotAuthorized` for an API that is not in `apis`, without any caller or token, and for an invalid ARN or
+        claim."""
         if credentials.event is None:
             return None
         context = inner(credentials.event, "requestContext")
@@ -59,8 +63,9 @@ class GatewayAuthenticator:
 
     def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:
         """Returns the result for the principal of a token, given by the claims that the gateway has verified, with the
-        roles in the claim `roles_claim`. Raises `NotAuthorized` if a claim is missing or malformed, the issuer is not
-        an HTTPS URL, or the token is no bearer token."""
+        roles in the claim `roles_claim`: none without the claim, and all if none is configured. Raises `NotAuthorized`
+        if another claim is missing, or one is malformed, the issuer is not an HTTPS URL, or the token is no bearer
+        token."""
         check_bearer_token(claims)
         texts = {name: value for name, value in claims.items() if isinstance(value, str)}
         issuer, subject = text_claim(texts, "iss"), text_claim(texts, self.principal_claim)

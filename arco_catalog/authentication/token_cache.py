@@ -75,4 +75,5 @@ class TokenCache(Generic[T]):
 
 
 def _digest(token: str) -> bytes:
+    """Returns the SHA-256 digest of a token: the key of the cache, which does not store the token."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -131,6 +131,9 @@ class InternalAuthenticator:
         self._cache: TokenCache[tuple[AuthenticationResult, SigningKey]] = TokenCache(now_ms)
 
     async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult | None:
+        """Returns the principal of a bearer token that this catalog issued, from the cache while the key that signed
+        the token is there, or by verifying the token; None without a token, and for one that is no JWT or of another
+        issuer. Raises `NotAuthorized` for an invalid token, and `Unavailable` without keys."""
         token = credentials.bearer
         if token is None:
             return None
@@ -179,8 +182,9 @@ def roles_of_scope(scope: str) -> frozenset[str] | None:
 
 
 def _read(claims: JsonObject) -> TokenClaims:
-    """Returns the claims of one of the catalog's own tokens, read from their JSON. Raises `NotAuthorized` if one is
-    missing or malformed, or the scope is unknown, as when another version of this program has issued the token."""
+    """Returns the claims of one of the catalog's own tokens, read from their JSON. Fails if one other
+    than `act` is missing, one is malformed, or the scope is unknown, as when another version of this program has issued
+    the token."""
     actor = claims.get("act")
     rest, executes_tasks = without_tasks(text_claim(claims, "scope", max_length=1 << 14))
     try:

@@ -144,7 +144,8 @@ async def _undrop(
     realm: Realm, session: Session, options: CatalogOptions, name: str, arguments: CatalogArguments
 ) -> JsonObject:
     """Undrops the catalog that `_stray` finds, with the properties and the storage that the arguments give, and returns
-    it with the purges that were cancelled. A state that has no storage type gets that of the base location."""
+    it with the purges that were cancelled. If the state has no record of the catalog, the storage type is by default
+    that of the given base location."""
     properties: dict[str, JsonValue] = {**_PAIRS(arguments.properties)}
     if arguments.base is not None:
         properties[BASE_LOCATION] = canonical_url(arguments.base, options.environment)
@@ -229,10 +230,10 @@ def _default_base(realm: Realm, name: str) -> str:
 async def _update(
     realm: Realm, session: Session, options: CatalogOptions, name: str, arguments: CatalogArguments
 ) -> JsonObject:
-    """Changes the properties and storage that the arguments give, and returns the changed catalog. A null in the JSON
-    of the storage removes a field. Raises `CommitFailed` if another change of the catalog commits between the read and
-    the write, `NotFound` if there is no such catalog, and `ValueError`, `BadRequest` or `CliError` for invalid
-    arguments."""
+    """Changes the properties and storage that the arguments give, removes the properties that they name for that, and
+    returns the changed catalog. A null in the JSON of the storage removes a field. Raises `CommitFailed` if another
+    change of the catalog commits between the read and the write, `NotFound` if there is no such catalog, and
+    `ValueError`, `BadRequest` or `CliError` for invalid arguments."""
     entry = existing_catalog(await load_keys(session, [catalog_key(name)]), name)
     properties = {key: str(value) for key, value in entry.properties.items() if key not in arguments.removed}
     properties |= _PAIRS(arguments.properties)

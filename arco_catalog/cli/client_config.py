@@ -68,14 +68,14 @@ class Login:
         return cls("token", "TOKEN", exchanged=False) if OIDC in auth else None
 
     def settings(self, uri: str) -> Mapping[str, str]:
-        """Returns the settings of the login under the names of Spark and PyIceberg, with the server's token endpoint
-        below `uri` if the server exchanges credentials for a token."""
+        """Returns the settings of the login under the names of Spark and PyIceberg, with the scope of all roles and the
+        server's token endpoint below `uri` if the server exchanges credentials for a token."""
         where = {"scope": ALL_ROLES, "oauth2-server-uri": f"{uri}{TOKENS}"} if self.exchanged else {}
         return {self.setting: self.placeholder, **where}
 
     def of_trino(self, uri: str) -> Mapping[str, str]:
-        """Returns the settings of the login under the names of Trino, with the server's token endpoint below `uri` if
-        the server exchanges credentials for a token."""
+        """Returns the settings of the login under the names of Trino, with the scope of all roles and the server's
+        token endpoint below `uri` if the server exchanges credentials for a token."""
         prefix = "iceberg.rest-catalog.oauth2."
         where = {f"{prefix}scope": ALL_ROLES, f"{prefix}server-uri": f"{uri}{TOKENS}"} if self.exchanged else {}
         return {"iceberg.rest-catalog.security": "OAUTH2", f"{prefix}{self.setting}": self.placeholder, **where}
@@ -193,7 +193,8 @@ def _azure(store: str, environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _spark(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:
-    """Formats a command line of `spark-sql`, with the packages that it needs and the settings for this catalog."""
+    """Formats a command line of `spark-sql`, with the packages that it needs and the settings for this catalog, with
+    the ones of the login if there is one."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     settings = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -237,7 +238,8 @@ def _trino(uri: str, warehouse: str, store: StoreSettings, login: Login | None) 
 
 
 def _flink(uri: str, warehouse: str, store: StoreSettings, login: Login) -> str:
-    """Formats the statement that makes this catalog known in Flink, without settings that hold a secret."""
+    """Formats the statement that makes this catalog known in Flink, without the settings of the store that hold a
+    secret; the login has a placeholder in place of one."""
     settings = {
         "type": "iceberg",
         "catalog-type": "rest",

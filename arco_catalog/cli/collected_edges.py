@@ -109,8 +109,9 @@ def _table(source: Source) -> "Table":
 
 
 def _walk(table: "Table", found: CollectedEdges, entity: str, steps: int, here: str, there: str) -> None:
-    """Adds to `found` the edges that have the table at their end `here`, then the edges at the tables of the other
-    ends, and so on, at most `steps` times. No table is visited a second time, and at most `MAX_EDGES` are."""
+    """Adds to `found` the edges in `table`, the lineage that the pipeline has collected, that have the table `entity`
+    at their end `here`, then the edges at the tables of the other ends, and so on, at most `steps` times. No table is
+    visited a second time, and at most `MAX_EDGES` are."""
     seen, frontier = {entity}, {entity}
     for _ in range(steps):
         if not frontier:

@@ -71,6 +71,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Begins the connection: adds it to the crowd as a new one, starts the time limit for the first head, and
+        passes the subject of the client's TLS certificate, if it sent one, to the app."""
         super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
         subject = None if tls is None else subject_of(tls.getpeercert())
@@ -80,6 +82,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Cleans up after the connection was closed: cancels the time limits, subtracts the bytes that it held from the
+        sum of all connections, and removes it from the crowd."""
         self._stop_head_timer()
         self.resume_writing()
         self._keep(0, 0)
@@ -87,6 +91,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parses received bytes. Responds with 431, or just closes, if the bytes since the last complete head or piece
+        of a body exceed `MAX_OVERHEAD_BYTES`, and lets the crowd cut a connection if all together hold too much.
+        Discards the bytes after a 431."""
         if self._lingers:
             return
         self._keep(self._overhead + len(data), self._queued)
@@ -153,6 +160,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
+        """Begins a request, and the time limit for the head. Raises `ConnectionError` if `MAX_PIPELINED` requests wait,
+        after which `_parse` responds with 400 or closes. Does nothing while a new parser reads the framing of a
+        head."""
         if self._resuming:
             return
         if len(self.pipeline) >= MAX_PIPELINED:
@@ -164,14 +174,19 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_head_timer()
 
     def on_url(self, url: bytes) -> None:
+        """Adds a piece of the target to the request; does nothing while a new parser reads the framing of a head."""
         if not self._resuming:
             super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Adds a header to the request; does nothing while a new parser reads the framing of a head."""
         if not self._resuming:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        """Ends the head of a request: cancels the time limit, sets the count of bytes outside of bodies to 0, reports
+        the connection as busy, and starts the request, or queues it behind an unfinished one. Does nothing while a new
+        parser reads the framing of a head."""
         if self._resuming:
             return
         self._stop_head_timer()
@@ -180,27 +195,36 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        """Passes a piece of a body to the request, and sets the count of bytes outside of bodies to 0."""
         self._keep(0, self._queued)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        """Ends a request's body, and sets the count of bytes outside of bodies to 0. Does nothing after a head that
+        offers an upgrade, because the body follows."""
         if self.parser.should_upgrade():
             return
         self._keep(0, self._queued)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        """Starts the next request that waits on the connection after a response was sent. If none waits, it reports the
+        connection as idle, and closes it after uvicorn's keep-alive time."""
         if not self.pipeline:
             self._keep(self._overhead, 0)
             self._crowd.idle(self)
         super().on_response_complete()
 
     def pause_writing(self) -> None:
+        """Makes the app wait because the write buffer is full, and starts the time limit of `READ_SECONDS`, after which
+        the connection is cut, unless it runs."""
         super().pause_writing()
         if self._unread_timer is None:
             self._unread_timer = self.loop.call_later(READ_SECONDS, self.cut)
 
     def resume_writing(self) -> None:
+        """Lets the app write on after the client has read enough, or the connection was lost, and cancels the time
+        limit for that."""
         if self._unread_timer is not None:
             self._unread_timer.cancel()
             self._unread_timer = None

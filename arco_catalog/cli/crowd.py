@@ -29,9 +29,13 @@ class Member(Protocol):
     """A connection, as `Crowd` sees it: `kept_bytes` is how many bytes it buffers, and `cut` closes it at once."""
 
     @property
-    def kept_bytes(self) -> int: ...
+    def kept_bytes(self) -> int:
+        """Bytes that the connection holds in memory: incomplete heads, and waiting requests."""
+        ...
 
-    def cut(self) -> None: ...
+    def cut(self) -> None:
+        """Closes the connection at once, even while a request is under way."""
+        ...
 
 
 class Crowd:

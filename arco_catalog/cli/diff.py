@@ -117,4 +117,6 @@ def _change(change: JsonValue) -> str:
 
 
 def _text(value: JsonValue) -> str:
+    """Formats a value for a comparison: an object or array as JSON, any other value as one line, with a dash for
+    None."""
     return dumps(value).decode() if isinstance(value, dict | list) else format_text(value)

@@ -106,7 +106,8 @@ class _Runner:
 
     async def _namespace(self, entry: Entry) -> tuple[Result, str | None]:
         """Makes a namespace in the target if it is not there, or with `replace` sets the properties that differ from
-        the ones here. Others there may be the target's own, and remain. Returns the result and the reason."""
+        the ones here; without `apply` it only plans that. Others there may be the target's own, and remain. Returns the
+        result, and the reason or None."""
         path = ("namespaces", self._target.joined(entry.namespace))
         try:
             there = await self._target.properties_of(entry.namespace)

@@ -64,6 +64,7 @@ def run_list(options: ManagementOptions, role: str | None, *, as_json: bool) -> 
 
 
 def _as_table(found: Sequence[JsonObject]) -> str:
+    """Formats grants as a table of role, privilege and securable; as a sentence if there are none."""
     lines = [(text(each, "catalogRole"), text(each, "privilege"), format_securable(each)) for each in found]
     return table(HEADINGS, lines) if found else "There are no grants."
 

@@ -113,6 +113,7 @@ def _snapshot(snapshot: JsonObject) -> tuple[str, ...]:
 
 
 def _number(value: JsonValue) -> str:
+    """Formats a whole number with commas between thousands; a dash for any other value, as for a missing one."""
     return f"{value:,}" if isinstance(value, int) else "-"
 
 
@@ -128,4 +129,5 @@ def _bytes(value: JsonValue) -> str:
 
 
 def _int(value: JsonValue) -> int:
+    """Returns a whole number as it is, 0 for any other value, as for a missing one."""
     return value if isinstance(value, int) else 0

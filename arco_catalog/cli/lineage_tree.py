@@ -68,6 +68,8 @@ def _end(node: JsonObject) -> tuple[object, object] | None:
 
 
 def _optional(document: JsonObject, name: str) -> JsonObject | None:
+    """Returns the object in a field of a document; None if the field is missing or null, and an empty object for a
+    value of another type."""
     return None if document.get(name) is None else mapping(document, name)
 
 
@@ -119,6 +121,7 @@ def _collected_edge(row: Row, source: JsonValue, target: JsonValue) -> JsonObjec
 
 
 def _text(value: object) -> str | None:
+    """Returns the value as text; None for None."""
     return None if value is None else str(value)
 
 

@@ -148,6 +148,7 @@ class _Operator:
         self._realm = realm
 
     async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult:
+        """Returns the operator of the realm as the caller, without reading the credentials."""
         return AuthenticationResult(self._realm, Identity(OPERATOR), OPERATOR)
 
 

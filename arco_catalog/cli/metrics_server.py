@@ -87,6 +87,8 @@ class _Scrapes:
 def _response(
     status: str, body: bytes, *headers: str, content_type: str = "text/plain; charset=utf-8", with_body: bool = True
 ) -> bytes:
+    """Returns the bytes of an HTTP response that ends the connection. Without `with_body`, for HEAD, it has the length
+    of the body, and not the body itself."""
     lines = (
         f"HTTP/1.1 {status}",
         f"Content-Type: {content_type}",

@@ -54,6 +54,9 @@ class Switch(Option):
     """A boolean option, false by default. The flag may have a value, true or false; without one it means true."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+        """Adds the flag to the parser, with an optional value that is true if left out. Without the flag the
+        environment variable has the value; false if it is not set or empty. An invalid value ends the command as wrong
+        usage."""
         parser.add_argument(
             self.flag,
             type=self.read,
@@ -74,6 +77,9 @@ class MultiOption(Option):
     them by commas."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+        """Adds the flag to the parser, which may be repeated; the values of the first flag replace the default, further
+        ones are appended. The default is the value of the environment variable. Raises `ValueError` if that is invalid,
+        and `KeyError` if it is neither set nor has a default."""
         parser.add_argument(
             self.flag,
             action=_Extend,

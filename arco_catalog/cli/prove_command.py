@@ -64,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def _positive(text: str) -> int:
+    """Parses a whole number of at least 1. Raises `argparse.ArgumentTypeError` for a smaller one, and `ValueError` for
+    any other text; argparse makes wrong usage of both."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text}")

@@ -193,8 +193,8 @@ class RealmCopy:
 
     async def _check_catalog(self, there: RealmObject) -> None:
         """Raises `CatalogError` for a catalog that this realm may not have, by the operator's policy or the allowed
-        locations, and `CliError` for one with a location that overlaps another catalog's, unless the settings allow
-        that."""
+        locations, and `CliError` for one with a property that is no text, or with a location that overlaps another
+        catalog's, unless the settings allow that."""
         request, place = _request(there), self._place
         StoragePolicy.from_environment(place.environment).check(parse_storage_config(request.storage))
         locations = locations_of(request.properties, request.storage)

@@ -45,6 +45,7 @@ class Line:
     reason: str | None = None
 
     def to_json(self) -> JsonObject:
+        """Returns the line as JSON: kind, name, result and reason, which is null if there is none."""
         return {"kind": self.kind, "name": self.name, "result": self.result, "reason": self.reason}
 
 
@@ -57,6 +58,7 @@ class NewSecret:
     client_secret: str
 
     def to_json(self) -> JsonObject:
+        """Returns the principal's name, the client id and the secret in clear text, as JSON."""
         return {"principal": self.principal, "clientId": self.client_id, "clientSecret": self.client_secret}
 
 

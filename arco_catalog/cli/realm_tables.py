@@ -146,6 +146,7 @@ def _add(imported: ImportResult, catalog: str, report: RealmReport) -> None:
 
 
 def _name(catalog: str, table: SourceTable) -> str:
+    """Returns the catalog and the name of a table or view in it, joined by dots, with quotes where they are needed."""
     return format_identifier((catalog, *table.namespace, table.name))
 
 
@@ -177,8 +178,8 @@ async def compare_tables(
 
 
 async def _compare_namespace(session: Session, namespace: Namespace, source: RestSource) -> tuple[Result, str | None]:
-    """Compares the properties of a namespace of the source with the ones here, and returns the result and the reason:
-    `MISSING` if there is no such namespace here."""
+    """Compares the properties of a namespace of the source with the ones here, and returns the result, and the reason
+    or None: `MISSING` if there is no such namespace here."""
     known = another(session)
     head = await known.state.head()
     if await namespace_entry(known.state, head.index, namespace) is None:

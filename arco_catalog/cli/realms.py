@@ -82,6 +82,7 @@ def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
 
 
 def _to_json(found: RealmSummary) -> JsonObject:
+    """Returns the summary of a realm as JSON: if the registry can't be read, only the prefix and the error."""
     if found.error is not None:
         return {"realm": found.prefix, "error": found.error}
     return {

@@ -71,6 +71,7 @@ def _write_metrics(file: "MetricsFile", total: ReconcileStats, at_ms: int) -> No
 
 
 def _total(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> ReconcileStats:
+    """Returns new statistics that add up the walks of all these catalogs."""
     total = ReconcileStats()
     for _, stats in walked:
         total.add(stats)

@@ -50,6 +50,8 @@ examples:
 
 
 def _add_backup(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco backup` to the parser: --to, which is required, the options that select a catalog,
+    and --json."""
     parser.add_argument("--to", required=True, metavar="FILE", help="the archive to write, which must not exist")
     add_catalog(parser, environment)
     add_json(parser, "what the archive holds, as a JSON object")
@@ -63,6 +65,8 @@ def _backup(parsed: argparse.Namespace) -> int:
 
 
 def _add_restore(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco restore` to the parser: the options that select a catalog, --dry-run, --from, --head,
+    --pointer, --replace, --realm-registry, --to and --json. Which of them exclude others is not tested here."""
     add_catalog(parser, environment)
     parser.add_argument("--dry-run", action="store_true", help="print what would be done; write nothing")
     parser.add_argument("--from", dest="archive", metavar="FILE", help="put the backup in this archive into the store")
@@ -125,6 +129,8 @@ def _restore(parsed: argparse.Namespace) -> int:
 
 
 def _add_adopt(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco adopt` to the parser: the options that select a catalog, --original-is-deleted and
+    --json."""
     add_catalog(parser, environment)
     parser.add_argument(
         "--original-is-deleted",

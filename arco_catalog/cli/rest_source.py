@@ -46,7 +46,7 @@ class RestSource:
         """Yields all tables and views. One that can't be loaded has a problem in place of a location; if the tables or
         views of a namespace can't be listed, yields an entry with the name `*` and the problem. That a server has no
         views at all is no problem. Raises `CliError` if the server, the catalog or the list of namespaces can't be
-        read."""
+        read, or there are too many namespaces."""
         async for namespace in self.namespaces():
             for kind in ("tables", "views"):
                 try:

@@ -50,7 +50,7 @@ def run(
 
 
 def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool, as_json: bool) -> int:
-    """Restores the state that a catalog, or with `of_realm` the realm with all its catalogs, had at a time, from the
+    """Restores the state that a catalog, or with `of_realm` everything below `_realm/`, had at a time, from the
     versions that the bucket keeps, and prints a line for every object that changes. With `dry` writes nothing. Returns
     0. Raises `CliError`, also for a time in the future."""
 

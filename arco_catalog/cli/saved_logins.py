@@ -122,6 +122,7 @@ async def _lock(descriptor: int, path: Path) -> None:
 
 
 def _lock_path(path: Path) -> Path:
+    """Returns the path of the lock file of the login at `path`: with the ending `.lock` in place of the other."""
     return path.with_suffix(".lock")
 
 

@@ -315,6 +315,7 @@ class Server(uvicorn.Server):
             await asyncio.wait(requests, timeout=MARGIN_SECONDS)
 
     def _protocol(self) -> BoundedProtocol:
+        """Makes the protocol of a new connection, which reports to this server's crowd."""
         return BoundedProtocol(
             self._crowd, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
@@ -459,6 +460,8 @@ async def followed(certificate: Certificate | None) -> AsyncIterator[None]:
 
 
 async def _open(options: ServeOptions) -> Catalog:
+    """Opens the store that the options name, and returns the catalog at the root of it, with the settings in the
+    options. Raises `CliError` as `open_served` does."""
     settings = Settings(
         options.warehouse,
         allow_location_overlap=options.allow_location_overlap,

@@ -49,7 +49,7 @@ class ServerMetrics:
 
     def watch(self, crowd: Crowd) -> None:
         """Sets the limit of connections in the metrics, and lets `crowd` report to them every change of the number of
-        connections, and every request that they reject, in place of former receivers."""
+        connections, and every request that a connection rejects or that is cut off, in place of former receivers."""
         self._limit.set(crowd.limit)
         crowd.when_size_changes = self._connections.set
         crowd.when_one_is_refused = lambda reason: self._refused[reason].inc()

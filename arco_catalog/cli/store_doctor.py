@@ -169,6 +169,7 @@ def _comparable(finding: Finding) -> tuple[Grade, str]:
 
 
 def _describe(finding: Finding) -> str:
+    """Returns a finding in words, and behind it in parentheses the value that was measured, if there is one."""
     return f"{finding.found} ({finding.measured})" if finding.measured else finding.found
 
 

@@ -65,6 +65,8 @@ KINDS = ("namespace", "table", "view", "generic-table", "semantic-model")
 
 
 def _add_ls(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco ls` to the parser: the namespace, --recursive, the options that select a catalog,
+    --limit, --at and --json."""
     parser.add_argument("namespace", metavar="NAMESPACE", nargs="?", help="the namespace [default the top]")
     parser.add_argument("-R", "--recursive", action="store_true", help="list the namespaces inside, too, at all levels")
     add_catalog(parser, environment)
@@ -88,6 +90,8 @@ def _ls(parsed: argparse.Namespace) -> int:
 
 
 def _add_search(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco search` to the parser: the words, --type, the options that select a catalog, --limit
+    and --json."""
     parser.add_argument("words", metavar="WORD", nargs="+", help="how words of the name start")
     parser.add_argument(
         "--type",
@@ -108,6 +112,8 @@ def _search(parsed: argparse.Namespace) -> int:
 
 
 def _add_info(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco info` to the parser: the table, the options that select a catalog, --limit and
+    --json."""
     add_table(parser, "the table or view")
     add_catalog(parser, environment)
     parser.add_argument("--limit", type=positive, default=10, metavar="N", help="show this many snapshots [default 10]")
@@ -122,6 +128,8 @@ def _info(parsed: argparse.Namespace) -> int:
 
 
 def _add_register(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco register` to the parser: the name, the metadata file, the options that select a
+    catalog, --parents, --view, --overwrite and --json."""
     add_table(parser, "the name to give")
     parser.add_argument("metadata", metavar="METADATA_LOCATION", help="the metadata file, as an absolute URI")
     add_catalog(parser, environment)
@@ -149,6 +157,8 @@ def _register(parsed: argparse.Namespace) -> int:
 
 
 def _add_drop(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco drop` to the parser: the table, the options that select a catalog, --purge and
+    --json."""
     add_table(parser, "the table or view")
     add_catalog(parser, environment)
     parser.add_argument(
@@ -167,6 +177,8 @@ def _drop(parsed: argparse.Namespace) -> int:
 
 
 def _add_rename(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco rename` to the parser: the table, the new name, the options that select a catalog,
+    and --json."""
     add_table(parser, "the table or view")
     parser.add_argument("to", metavar=f"NEW_{TABLE}", help="the new name")
     add_catalog(parser, environment)

@@ -65,9 +65,11 @@ class _Parser:
 
     @property
     def _next(self) -> Token:
+        """The next token, which is not consumed; the one of the kind `end` after all others."""
         return self._tokens[self._place]
 
     def _take(self) -> Token:
+        """Consumes the next token, and returns it; the one of the kind `end` may be returned any number of times."""
         token = self._next
         self._place = min(self._place + 1, len(self._tokens) - 1)
         return token

@@ -72,7 +72,8 @@ class WorkerMetrics(Collector):
 
     def died(self, place: int, *, served: bool) -> None:
         """Counts the death of the worker at a place, and clears its gauges, such as that of its connections, whose
-        files keep their space. Its counters remain for the worker that takes its place."""
+        files keep their space. If it `served`, there is one serving worker fewer. Its counters remain for the worker
+        that takes its place."""
         self._info.deaths.inc()
         if served:
             self._info.workers.dec()
@@ -147,6 +148,8 @@ def _no_room(needed: int, where: str) -> CliError:
 
 
 def _has_room(directory: Path, needed: int) -> bool:
+    """Whether this process may write in a directory on whose file system `needed` bytes are free; False for a directory
+    that does not exist."""
     return os.access(directory, os.W_OK | os.X_OK) and shutil.disk_usage(directory).free >= needed
 
 

@@ -64,8 +64,8 @@ class Item:
 async def resolve(context: RequestContext) -> Response:
     """Loads the tables and views that the body names, each with its outcome. What exceeds the bytes of one response, or
     the time or memory of the request, is listed as unprocessed; the first one never is. With `consistent` all of them
-    are loaded as they are at one instant, or none. Raises `BadRequest` for an invalid body, `ForbiddenObjects`, and
-    with `consistent` `AnswerTooLarge` and `Unavailable`."""
+    are loaded as they are at one instant, or none. Raises an error for an invalid body, `ForbiddenObjects`,
+    `OutOfMemory` if there is no memory for the first, and with `consistent` `AnswerTooLarge` and `Unavailable`."""
     items = read_items(context)
     consistent = context.fields.optional("consistent", BOOLEAN)
     session = context.sessions.open()

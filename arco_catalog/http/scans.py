@@ -25,7 +25,7 @@ async def plan(context: RequestContext) -> Response:
 
 async def fetch_plan(context: RequestContext) -> Response:
     """Returns the plan with the id in the path as the request for it was answered, with new credentials if the client's
-    header requests them. Raises the errors of `plans.resume`."""
+    header requests them. Raises the errors of `plans.resume` and `access_for_scan`."""
     session = context.sessions.open()
     found = await plans.resume(session, context.namespace, context.table, context.params["plan-id"])
     return await _completed(context, session, found)

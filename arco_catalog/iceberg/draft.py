@@ -207,7 +207,8 @@ class TableDraft:
 
     def _append_to_metadata_log(self, base_location: str | None) -> None:
         """Adds the base's metadata file to the metadata log, unless there is no base or `base_location` is None, and
-        removes the oldest entries over the limit."""
+        then removes the oldest entries over the limit. Raises an error if the property with the limit is no
+        integer."""
         limit = max(1, integer(self.metadata["properties"], PREVIOUS_VERSIONS_MAX, DEFAULT_PREVIOUS_VERSIONS))
         if self.base is not None and base_location is not None:
             log = self.metadata["metadata-log"]

@@ -28,8 +28,8 @@ from storage_backends import StoreError
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitTableRequest to a table, and returns the table's new state, or the present one if the request
     changes nothing. A request with `assert-create` creates the table. Raises `NoSuchTable`, `CommitFailed` if a
-    requirement fails, `BadRequest` for an update that is not allowed, and for a creation the errors of
-    `create_from_commit`."""
+    requirement fails, an error for a malformed request and an update that is not allowed, and for a creation the
+    errors of `create_from_commit`."""
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         from arco_catalog.operations.create import create_from_commit  # a cold start with a usual commit saves the time
@@ -109,18 +109,30 @@ class CommitRelation(Mutation[RelationReadSet]):
         return None if entry is None or pointer is None or body is None else CurrentRelation(entry, pointer, body)
 
     async def read(self, freshness: Freshness, rank: str) -> RelationReadSet:
+        """Reads HEAD, the name's entry and the pointer as `read_relation` does, from the caches as far as `freshness`
+        allows. Does not read the metadata file, and ignores `rank`."""
         return await read_relation(self.session, self.lookup, freshness)
 
     def needs_base(self, read_set: RelationReadSet) -> bool:
+        """Whether the metadata file must still be read. One that is cached is put into the read set, and need not.
+        False if there is no pointer, or the read met an error."""
         return self.committer.needs_base(read_set)
 
     async def load_base(self, read_set: RelationReadSet) -> None:
+        """Reads the metadata file into the read set, unless it has one. An error for the client is put there, and
+        `plan` raises it; if the file is missing since the pointer has moved, the pointer counts as not fresh. Raises
+        `StoreError`."""
         await self.committer.load_base(read_set)
 
     async def write_set(self, read_set: RelationReadSet, attempt: Attempt) -> WriteSet:
+        """Returns the write set of the commit, whatever the attempt: the entity with the pointer's sequence number;
+        empty if the name has no table or view."""
         return _write_set(read_set)
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PointerCommit | NoOp | Prerequisite:
+        """Plans the move of the pointer. Returns `NoOp`, with the present state, if the request changes nothing, and a
+        `Prerequisite` that reserves locations if the entity does not hold all that the commit names. Raises `Refusal`,
+        which may be that of the read set, and `StoreError`."""
         session, change = self.session, await self.committer.plan(read_set, attempt)
         if isinstance(change, MissingLocations):
             wanted, missing = self.committer.wanted, change

@@ -61,12 +61,17 @@ class Creation(RegistryMutation):
         self.kind = f"create-{creator.semantics.kind}"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Drafts the table or view, and plans the change that adds the name, the locations and the marks of shared
+        locations. Raises `Refusal` if the namespace does not exist or a name or location can't be had,
+        `PendingTransaction`, and `StoreUnavailable` past the deadline."""
         index = read_set.head.index
         draft = yield from self.creator.draft(index, attempt, self.session.check_deadline)
         marks = yield from self.creator.shared_marks(index, draft.locations, draft.entity)
         return self._change(draft, {**self.creator.edits(index, draft), **marks})
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+        """Plans the creation to find out the ids, and returns the registry's sequence number, with the entity and the
+        metadata file that the attempt creates; without them if the request can't be planned. Writes nothing."""
         registry, drafting = read_set.head.sequence, self.change(read_set, attempt.at(self.session.now_ms()))
         size = self.session.request.body_bytes
         try:
@@ -118,6 +123,9 @@ class _Staging(RegistryMutation):
         self.creator = creator
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[NoOp | Prerequisite]:
+        """Checks the name and the locations. Returns a `NoOp` with the metadata for the response, or a `Prerequisite`
+        that marks locations as shared, after which the plan is made again. Raises `Refusal`, `PendingTransaction`, and
+        `StoreUnavailable` past the deadline."""
         creator, index = self.creator, read_set.head.index
         yield from creator.check_name(index)
         document = creator.document(index, attempt, self.session.check_deadline)

@@ -56,8 +56,8 @@ async def with_cut(session: Session, identifiers: Sequence[Identifier], use: Cal
 
 async def read_cut(session: Session, identifiers: Sequence[Identifier]) -> Cut:
     """Returns what these names mean at one instant after this call. The first collection is what this process has
-    cached. Raises `Unavailable`, which names what moved last, if something moves in all `TRIES`; `InternalError` if a
-    pointer is missing in all; `ForbiddenObjects`; and the errors of `Session.head`."""
+    cached. Raises `Unavailable`, which names what moved last, if something moves in all `TRIES`, or `InternalError` if
+    a pointer is missing in the last of them; `ForbiddenObjects`; and the errors of `Session.head`."""
     before = await _cached(session, identifiers)
     moved: list[Identifier] = []
     for _ in range(TRIES):

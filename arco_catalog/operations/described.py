@@ -48,6 +48,8 @@ class _Drop(NamedChange):
         self.what = kind
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the drop of a generic table or semantic model, which leaves a tombstone and releases the locations.
+        Raises `NoSuchTable` or `NoSuchSemanticModel` if none of the kind has the name."""
         head = read_set.head
         yield Needs(keys=[self.key])
         entry = find_kind(head.index, self.namespace, self.name, self.what)

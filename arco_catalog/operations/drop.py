@@ -118,6 +118,8 @@ class Drop(NamedChange):
         """The results of `_examine`, by entity."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
+        """Whether `load_base` must be called: for a drop that submits a purge, if the name is not loaded, or the table
+        with the name was not examined yet. False for any other drop, and if there is no such table."""
         if not self._makes_task:
             return False
         if read_set.head.index.missing(Needs(keys=[self.key])):
@@ -126,6 +128,9 @@ class Drop(NamedChange):
         return entry is not None and entry.entity not in self._examined
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
+        """Loads the name's entry, and examines whether the table allows that files are deleted, unless this drop has
+        examined it before. Keeps the result, which `change` raises if it is an error. Examines nothing if there is no
+        such table."""
         await load(self.state, read_set.head.index, Needs(keys=[self.key]))
         entry = self._entry(read_set)
         if entry is not None and entry.entity not in self._examined:
@@ -155,6 +160,8 @@ class Drop(NamedChange):
         return find_kind(read_set.head.index, self.namespace, self.name, self.semantics.kind)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+        """Returns the registry's sequence number and the entity whose pointer the drop is to mark; no entity if no
+        relation of the kind has the name. May load the name's segment."""
         index = read_set.head.index
         await load(self.state, index, Needs(keys=[self.key]))
         entry = self._entry(read_set)
@@ -165,6 +172,10 @@ class Drop(NamedChange):
         return Document(204)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the drop, with the submission of a purge if one is requested, purges are not off, and the catalog is
+        no copy. Adds the attempt to `attempts`, and sets `copy_of`. Raises the kind's "does not exist",
+        `PendingTransaction`, `CommitFailed` for a protected relation and for a purge with `gc.enabled=false`, and
+        an error for a purge of a followed table."""
         head = read_set.head
         self.attempts.add(attempt.id)
         yield Needs(keys=[self.key])
@@ -204,4 +215,5 @@ class _Unregister(Drop):
     """A drop of a table without a purge that is answered with the table's entity id."""
 
     def answer(self, entry: RelationEntry) -> Answer:
+        """Returns a document with the entity id of the dropped table, under `entity`."""
         return Document(200, {"entity": entry.entity})

@@ -91,9 +91,9 @@ class _Reader:
     sees_all: bool | None = None
 
     async def add(self, records: Sequence[FeedRecord]) -> None:
-        """Adds to the page the events of these records that the filter selects and that the caller may see, without
-        names that are hidden from the caller, and adds their sizes to `bytes`. Raises `StoreUnavailable` past the
-        deadline."""
+        """Adds to the page the events of these records that the caller may see, without names that are hidden from the
+        caller, and that the filter selects, not by such a name; adds their sizes to `bytes`. Raises `StoreUnavailable`
+        past the deadline."""
         found = [
             (record, event) for record in records if (event := event_of(record)) and self.event_filter.selects(event)
         ]

@@ -92,6 +92,10 @@ class _Create(NamedChange):
         self.table = table
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the creation of the generic table, with the location that it holds, if any, and the write of the
+        description. Raises `NoSuchNamespace`, `AlreadyExists`, `PendingTransaction`, an error for properties that
+        are too large and a location that is taken or not allowed, and `Forbidden` for one that the caller may not
+        choose."""
         index, namespace, table = read_set.head.index, self.namespace, self.table
         yield from require_free_name(
             index, namespace, table.name, partial(name_taken, KIND, namespace=namespace, name=table.name)

@@ -57,6 +57,9 @@ class _GovernNamespace(PropertiesChange):
         self.patch = patch
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        """Plans the namespace's governance after the patch, which is the body of the response, and the change of
+        properties and protection; `NoOp` if the patch changes nothing. Raises `NoSuchNamespace`, and an error for
+        an invalid patch and for properties that are too large."""
         yield Needs(keys=self.keys)
         entry = existing_namespace(read_set.head.index, self.namespace)
         properties, subject = self.properties(entry), f"namespace {dotted(self.namespace)}"
@@ -79,6 +82,9 @@ class _GovernRelation(NamedChange):
         self.patch = patch
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        """Plans the governance of the table or view after the patch, which is the body of the response, and the
+        change of the entry; `NoOp` if the patch changes nothing. Raises `NoSuchTable` or `NoSuchView`,
+        `PendingTransaction`, and an error for an invalid patch."""
         index = read_set.head.index
         yield Needs(keys=[self.key])
         entry = find_kind(index, self.namespace, self.name, self.relation_kind)

@@ -22,5 +22,7 @@ class _Init(RegistryMutation):
     kind = "init"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        """Returns the first commit of the registry, without index changes; `NoOp` if the registry has a commit. The
+        response has no body."""
         there = read_set.head.version is not None
         return immediately(NoOp(DONE) if there else Change(edits={}, answer=DONE, detail={}))

@@ -272,8 +272,8 @@ async def _without_hidden(session: Session, level: _Level, state: _ListedState, 
 
 
 async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) -> tuple[T, RegistryState | None]:
-    """Returns the result of `reading`, and the current HEAD in a catalog with grants. A page shows an earlier commit,
-    but the request needs its rights now: raises if the current HEAD does not allow it."""
+    """Returns the result of `reading`, and the current HEAD in a catalog with grants, None in any other. A page shows
+    an earlier commit, but the request needs its rights now: raises if the current HEAD does not allow it."""
     if not session.is_restricted:
         return await reading, None
     return await gather(reading, session.head())

@@ -158,6 +158,8 @@ async def read_metadata(session: Session, pointer: Pointer) -> bytes:
 
 
 async def _read_guess(session: Session, pointer: Pointer) -> bytes | None:
+    """Reads the metadata file that a cached pointer names, as `read_metadata` does; None if it does not exist, as when
+    the pointer is outdated."""
     try:
         return await read_metadata(session, pointer)
     except NotFound:  # the table may have a newer file; if it has not, the caller's own read raises this

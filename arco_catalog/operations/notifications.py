@@ -124,6 +124,9 @@ class _Drop(_NotificationChange):
     kind = "drop-followed"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the drop of the followed table, which leaves a tombstone with the time of the notification and
+        deletes no files. Raises the errors of `admitted`, then `NoSuchTable` if the name is free, and `CommitFailed`
+        for a protected table."""
         head = read_set.head
         entry = yield from self.admitted(head.index, attempt)
         followed = None if entry is None else FollowedTable.of(entry.json)
@@ -146,6 +149,8 @@ class _Validate(_NotificationChange):
     kind = "validate-followed"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[NoOp]:
+        """Checks the state of the catalog, the notification by `admitted`, and the location of the metadata file, and
+        returns `NoOp`. Raises `NoSuchWarehouse`, the errors of `admitted`, and an error for the location."""
         yield from self.namespaces(read_set.head.index, attempt)
         yield from self.admitted(read_set.head.index, attempt)
         self.context.locations.check(self.notification.metadata_location)
@@ -160,9 +165,14 @@ class _Follow(_NotificationChange):
         self._existing: ExistingFile | None = None
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
+        """Whether `load_base` must be called: the metadata file was not read for this request, and no error was met by
+        this read set."""
         return self._existing is None and read_set.refusal is None
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
+        """Reads the metadata file of the notification, once for all attempts. An error for the client is put into the
+        read set, and `change` raises it: for a location that is not allowed, a missing file, and one that is no
+        metadata of the table."""
         try:
             file = self.notification.metadata_location
             self.context.locations.check(file)
@@ -180,6 +190,10 @@ class _Follow(_NotificationChange):
             )
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the entry of the followed table with the notified metadata file, the locations that it holds, and
+        the levels of the namespace that are missing. Raises `NoSuchWarehouse`, the errors of `admitted`, the one that
+        `load_base` kept, and an error for metadata that is too large, a location that can't be had, and files that
+        are being purged."""
         index, name = read_set.head.index, self.full_name
         made, values = yield from self.namespaces(index, attempt)
         before = yield from self.admitted(index, attempt)

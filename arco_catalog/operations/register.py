@@ -89,9 +89,13 @@ class _Register(NamedChange):
         self._claimed: Claim | None = None
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
+        """Whether `load_base` must be called: the metadata file is not read, and no error was met by this read set."""
         return self._existing is None and read_set.refusal is None
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
+        """Reads the metadata file to register, once for all attempts, and again after a claim has failed. An error for
+        the client is put into the read set, and `change` raises it: for a location that is not allowed, a file that is
+        missing or removed by the table that wrote it, and one that is no metadata of the kind."""
         try:
             self.session.catalog.locations.check(self.file)
             if self._claimed is Claim.REMOVED:
@@ -116,6 +120,8 @@ class _Register(NamedChange):
             refuse_protected_relation(existing, self.namespace, self.name)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+        """Returns the registry's sequence number, the entity and the file that the attempt creates, and the entity that
+        it replaces, if there is one. May load the name's segment."""
         await load(self.state, read_set.head.index, Needs(keys=[self.key]))
         replaced = self._replaced(read_set.head.index)
         return WriteSet(
@@ -130,6 +136,9 @@ class _Register(NamedChange):
         return find_kind(index, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the registration of the file as a new entity and, to overwrite, the drop of the relation with the
+        name. Raises `NoSuchNamespace`, `CommitFailed` for a protected relation, `AlreadyExists`, the error that
+        `load_base` kept, `BadRequest` and `Forbidden` for a file or location, and `PendingTransaction`."""
         index = read_set.head.index
         yield from self._check_name(index)
         # First, so that a refusal reveals neither the file's contents nor whether it exists.
@@ -177,6 +186,7 @@ class _Register(NamedChange):
         )
 
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
+        """Returns the write that claims the metadata file for this attempt, and does not make it."""
         return [self._claim(attempt)]
 
     def _free_locations(

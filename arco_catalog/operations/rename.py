@@ -42,6 +42,9 @@ class _Rename(RegistryMutation):
         self.kind = f"rename-{what}"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the move of the name, with the names in grants, attachments and holds. Raises `NoSuchTable` or
+        `NoSuchView`, `CommitFailed` for a protected relation, `NoSuchNamespace` for the destination, `AlreadyExists` if
+        any relation has that name, and `PendingTransaction` if either name is an intent."""
         index, destination = read_set.head.index, (namespace_key(self.destination[0]), relation_key(*self.destination))
         yield Needs(keys=[relation_key(*self.source), *destination])
         entry = find_kind(index, *self.source, self.what)

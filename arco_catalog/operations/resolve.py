@@ -49,6 +49,8 @@ def requirement_of(identifier: Identifier) -> Requirement:
 
 
 def _forbidden(refusals: Mapping[Identifier, Forbidden]) -> ForbiddenObjects:
+    """Returns one error for all these names, of which there must be one: with the message and the missing privilege of
+    the first one, the number of the others at the end of the message, and all names as identifiers."""
     first = next(iter(refusals.values()))
     more = "" if len(refusals) == 1 else f" (and on {len(refusals) - 1} more of the tables and views in the request)"
     error = ForbiddenObjects(f"{first.message}{more}", [(*namespace, name) for namespace, name in refusals])

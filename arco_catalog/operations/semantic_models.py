@@ -27,7 +27,7 @@ FORMAT = "ossie"
 
 async def create_semantic_model(session: Session, namespace: Namespace, name: str, document: JsonObject) -> Answer:
     """Creates a semantic model with a name and a document. Raises `NoSuchNamespace`, `AlreadyExists` if the name is
-    taken by any kind of relation, and `BadRequest` for an invalid document, or one whose sources are not in the
+    taken by any kind of relation, and an error for an invalid name or document, or one whose sources are not in the
     catalog."""
     parsed = await _parsed(session, document)
     return await run(session, _Create(session, namespace, check_plain_name(KIND, name), parsed))
@@ -89,6 +89,9 @@ class _Create(_Change):
     kind = f"create-{KIND}"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the creation of the semantic model, and the write of the document. Raises `NoSuchNamespace`,
+        `AlreadyExists` if any relation has the name, an error for a source that does not exist or that the caller
+        may not read, and `PendingTransaction`."""
         index, namespace, name = read_set.head.index, self.namespace, self.name
         yield from require_free_name(index, namespace, name, partial(name_taken, KIND, namespace=namespace, name=name))
         yield from check_sources(self.context, index, self.document.sources)

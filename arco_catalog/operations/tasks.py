@@ -120,9 +120,10 @@ async def require_task(session: Session, task: str) -> ListedTask:
 
 
 async def missing_hint(session: Session, task: str) -> int | None:
-    """Returns the time in the key of the hint that a task should have and lacks. None for a task that has its hint,
-    that has ended, or that does not exist; and for one whose purge has begun and whose versions are all lost, because
-    its checkpoint is unknown. Raises `StoreError`, and `InternalError` for a corrupt version."""
+    """Returns the time, in milliseconds since 1970, in the key of the hint that a task should have and lacks. None for
+    a task that has its hint, that has ended, or that does not exist; and for one whose purge has begun and whose
+    versions are all lost, because its checkpoint is unknown. Raises `StoreError`, and `InternalError` for a corrupt
+    version."""
     state = session.state
     stored = await read_task(state, task)
     if stored is not None:

@@ -91,9 +91,12 @@ class TransactionReadSet(ReadSet):
 
     @property
     def is_fresh(self) -> bool:
+        """Whether HEAD, and all that the read sets of the existing tables have, was read from the store for this
+        request."""
         return self.head_fresh and all(read_set.is_fresh for read_set in self.tables)
 
     def covers(self, write_set: WriteSet) -> bool:
+        """Returns False, always: the evidence of a transaction is the decision, which no table has."""
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
@@ -127,6 +130,9 @@ class Transaction(Mutation[TransactionReadSet]):
     # Reading.
 
     async def read(self, freshness: Freshness, rank: str) -> TransactionReadSet:
+        """Reads the existing tables of the transaction concurrently, under one HEAD, which is the cached one unless
+        `freshness` is `FRESH`. Does not read tables to create, nor metadata files. A transaction with an intent on one
+        of them may be waited for or ended, by `rank`."""
         head = self.state.cached_head() if freshness is not Freshness.FRESH else None
         head_fresh = head is None
         head = head or await self.state.head()
@@ -140,18 +146,25 @@ class Transaction(Mutation[TransactionReadSet]):
         return TransactionReadSet(head, head_fresh, read_sets)
 
     def needs_base(self, read_set: TransactionReadSet) -> bool:
+        """Whether the metadata file of a table must be read. Cached ones are put into the read sets of all tables."""
         missing = [part for each, part in zip(self.commits, read_set.tables, strict=True) if each.needs_base(part)]
         return bool(missing)
 
     async def load_base(self, read_set: TransactionReadSet) -> None:
+        """Reads the missing metadata files of all tables concurrently. An error for the client is put into the table's
+        read set, and `plan` raises it. Raises `StoreError`."""
         await gather(*(each.load_base(part) for each, part in zip(self.commits, read_set.tables, strict=True)))
 
     async def write_set(self, read_set: TransactionReadSet, attempt: Attempt) -> WriteSet:
+        """Returns a write set that has the attempt's id as the transaction, and no table."""
         return WriteSet(transaction=attempt.id)
 
     # Planning.
 
     async def plan(self, read_set: TransactionReadSet, attempt: Attempt) -> TransactionCommit | NoOp | Prerequisite:
+        """Plans the changes of all tables, and drafts the new ones. Returns the commit, even if no table changes, or a
+        `Prerequisite`: to settle old intents if there are many, another transaction that has one of the names, or to
+        reserve locations, in this order. Raises `Refusal` and `StoreError`."""
         reservation: Prerequisite | None = None
         changes: list[ChangedRelation | UnchangedRelation] = []
         for committer, part in zip(self.commits, read_set.tables, strict=True):
@@ -241,6 +254,8 @@ class Transaction(Mutation[TransactionReadSet]):
         return [find_kind(head.index, *name, "table") for name in names]
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
+        """Returns 204 without a body. If the transaction creates tables, it first settles the intents on names at best
+        effort, in the background if the process allows that."""
         if self.creations:  # the process that committed may have died before it settled the names
             await self.session.run_in_background(try_to_settle(self.session, {attempt: True}))
         return Document(204)

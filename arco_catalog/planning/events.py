@@ -72,7 +72,7 @@ def event_of_commit(id_: str, entity: str | None, receipt: JsonObject) -> JsonOb
 
 def event_of_operation(operation: JsonObject, at_ms: int | None) -> JsonObject | None:
     """Returns the event of an operation of the registry that was made at `at_ms`, in milliseconds since 1970; None for
-    one that is about no name, or that a receipt records."""
+    one that is about no name, a grant or an attachment of a policy, and for one that a receipt records."""
     kind = str(operation.get("kind"))
     if kind in BY_RECEIPT or "namespace" not in operation or "role" in operation or "target" in operation:
         return None

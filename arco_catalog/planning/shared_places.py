@@ -37,9 +37,9 @@ def shared_marks(
 def _live_marks(
     index: Index, location: Location, around: Iterable[str], entity: str, *, new: bool
 ) -> Steps[dict[str, JsonObject | None]]:
-    """Returns the index changes that mark the generated locations of live tables which contain this location, or unless
-    it is `new` equal it or are inside. The mark is in the entry of the name, and stays there in its tombstone. If a
-    hold of an older version does not lead to the entry, the mark is in the hold."""
+    """Returns the index changes that mark the generated locations of other live tables which contain this location, and
+    unless it is `new` also the ones that equal it or are inside. The mark is in the entry of the name, and stays there
+    in its tombstone. If a hold of an older version does not lead to the entry, the mark is in the hold."""
     prefixes = [f"{locations_at(folder)}\n" for folder in around] + ([] if new else [locations_at(location.normal)])
     yield Needs(scans=[Scan(prefix) for prefix in prefixes])
     holds = [*_made_for_others(index, prefixes, entity)]

@@ -112,8 +112,8 @@ class TransactionPlan:
         return edits
 
     def names_to_place(self, index: Index) -> Steps[Edits | None]:
-        """Returns the index changes with the intents on all new names; None if the index has them already, which
-        happens if a swap of this attempt succeeded although its answer was a refusal."""
+        """Returns the index changes with the intents on all new names; None if there are none, or the index has them
+        already, which happens if a swap of this attempt succeeded although its answer was a refusal."""
         names = [(creator.namespace, creator.name) for creator, _ in self.drafts]
         yield Needs(keys=[relation_key(*name) for name in names])
         there = (find_kind(index, *name, "table") for name in names)

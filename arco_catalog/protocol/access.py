@@ -122,27 +122,34 @@ class UnrestrictedAccess(Access):
 
     @property
     def is_fresh(self) -> bool:
+        """True, because there are no rights that may be old."""
         return True
 
     async def read(self, freshness: Freshness) -> None:
+        """Does nothing, because there are no rights to read."""
         return None
 
     async def has_changed(self) -> bool:
+        """Returns False, and reads nothing."""
         return False
 
     async def judge(self, state: State, head: RegistryState) -> None:
+        """Allows the request: returns without reading anything."""
         return None
 
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
+        """Returns True, and looks nothing up."""
         return True
 
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
+        """Returns None, and looks nothing up: the requirement is met."""
         yield from ()
         return None
 
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
+        """Returns all of these privileges, without reading anything."""
         return frozenset(privileges)
 
 

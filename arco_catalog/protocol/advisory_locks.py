@@ -8,6 +8,8 @@ TIMEOUT_SECONDS = 5.0
 
 
 def _always() -> bool:
+    """Returns True: the lock is needed, however long the caller waits. The default condition of
+    `AdvisoryLocks.hold`."""
     return True
 
 

@@ -218,15 +218,16 @@ class Session:
         )
 
     async def head(self) -> RegistryState:
-        """Reads the registry's HEAD, and concurrently the caller's rights in the realm, and returns HEAD if it allows
-        the request. Raises as `Access.read` and `Access.judge` do."""
+        """Reads the registry's HEAD and, if access is restricted, concurrently the caller's rights in the realm, and
+        returns HEAD if it allows the request. Raises as `State.head`, `Access.read` and `Access.judge` do."""
         head = await self.with_rights(self.state.head())
         await self.judge(head)
         return head
 
     async def with_rights(self, reading: Coroutine[object, object, T]) -> T:
-        """Awaits `reading` and returns the result, and concurrently reads the caller's rights in the realm from the
-        store, unless access is not restricted. Raises what `reading` raises, and as `Access.read` does."""
+        """Awaits `reading` and returns the result. Unless access is not restricted, or the caller's rights in the realm
+        were read from the store for this request before, reads them concurrently from there. Raises what `reading`
+        raises, and as `Access.read` does."""
         if not self.is_restricted:
             return await reading
         result, _ = await gather(reading, self.access.read(Freshness.FRESH))
@@ -306,7 +307,8 @@ class Session:
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
         """Runs a step that a crash may lose, and that no answer depends on: as a background task, which ends after the
-        answer, if the process has `Catalog.background_tasks` and not too many are running; otherwise awaits it now."""
+        answer, and with an error that is only logged, if the process has `Catalog.background_tasks` and not too many
+        are running; otherwise awaits it now, and raises what it raises."""
         await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
 
     def lock_table(

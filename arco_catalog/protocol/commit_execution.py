@@ -57,6 +57,9 @@ class PointerExecution(CommitExecution):
         self._successor = plan.successor
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
+        """Replaces the pointer at the version of the plan, without a call of `revalidate`. If that applied, it removes
+        the former metadata file from the cache. Returns `PreconditionFailed` if the pointer has another version. Raises
+        `CommitStateUnknown`, and `StoreError` if nothing was applied."""
         outcome = await self.session.state.move_pointer(self._successor, self._pointer.version)
         if isinstance(outcome, Applied):
             self.session.files.forget(self._pointer.metadata.location)

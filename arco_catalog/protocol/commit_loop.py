@@ -156,9 +156,10 @@ class CommitLoop(Generic[V]):
         """Reads what the plan relies on: the mutation's read set, with the base if planning needs one, and the caller's
         rights.
 
-        Under a key, an attempt without a slot claims one after the version was read, concurrently with the read of the
-        base, if there is a base to read; an attempt that has a slot checks the next one after the version was read,
-        never before (docs/design/commit.md#rule-1). Raises `Superseded` if another sending has put the next slot.
+        Under a key, an attempt without a slot claims one only if there is a base to read: after the version was read,
+        and concurrently with the read of the base. Otherwise `prepare` claims it. An attempt that has a slot checks the
+        next one after the version was read, never before (docs/design/commit.md#rule-1). Raises `Superseded` if another
+        sending has put the next slot.
         """
         if not self.access.is_restricted:
             read_set = await self.mutation.read(freshness, self.attempts.current.rank)
@@ -311,7 +312,7 @@ class CommitLoop(Generic[V]):
 
     async def follow_up(self, plan: PlannedCommit, execution: CommitExecution) -> None:
         """Makes what follows the commit point: first marks the pointers of dropped entities, before the answer; then,
-        in the background, the plan's later writes and, with a key, the final slot. The writes in the background may be
+        by `Session.run_in_background`, the plan's later writes and, with a key, the final slot. These writes may be
         lost."""
         attempt = self.attempts.current.id
         await self.mark_dropped(attempt, plan.write_set)

@@ -315,7 +315,7 @@ class GroupCommitter:
     async def _revalidate(member: PendingCommit, head: RegistryState) -> None:
         """Checks, for a HEAD that was read after the member planned, that no other sending of the request superseded it
         and that none of its attempts committed (docs/design/commit.md#rule-1). Stores a failed check as the member's
-        outcome, and an exception as its error."""
+        outcome, which is None after a good one, and an exception as the member's error."""
         try:
             valid = await member.revalidate(head)
         except Exception as error:  # an error of one request is raised to that one alone

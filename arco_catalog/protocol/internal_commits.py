@@ -137,9 +137,9 @@ async def _commit_alone(
     session: Session, kind: str, change: Change, when_late: str | None
 ) -> RegistryState | _RefusedCommit:
     """Makes the change as `change_head` does, by compare-and-swaps of HEAD, on fresh reads until one applies, and
-    returns the new HEAD. If the change may be proposed, it tries only once, and not at all if HEAD must rest, and then
-    returns the commit that lost, if there is one. Raises `CommitStateUnknown` after the deadline if `when_late` is
-    given."""
+    returns the new HEAD, or HEAD as it is if there is nothing to change. If the change may be proposed, it tries only
+    once, and not at all if HEAD must rest, and then returns the commit that lost, if there is one. Raises
+    `CommitStateUnknown` after the deadline if `when_late` is given."""
     lost = _RefusedCommit()
     while True:
         head = await session.state.head()

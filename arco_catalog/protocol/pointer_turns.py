@@ -92,9 +92,9 @@ class PointerTurns:
         return None if turn is None or turn.move in self._passed_over else turn
 
     async def _give_way(self, turn: Turn) -> RelationReadSet:
-        """Waits until another writer's turn at the pointer is over, for at most `MAX_TURN_MS`, and then as much longer
-        as this request has waited less than that writer, for at most `MAX_DELAY_S`. Returns the relation as it is read
-        after that."""
+        """Waits until another writer's turn at the pointer is over, and then as much longer as this request has waited
+        less than that writer, for at most `MAX_DELAY_S`. After `MAX_TURN_MS` it waits no longer, and passes this turn
+        over from then on. Returns the relation as it was read last."""
         runtime = self._session.runtime
         began_ms = runtime.boot_ms()
         waited_less_s = (turn.waited_ms - self._waited_ms) / 1_000

@@ -71,26 +71,37 @@ class PolicyAccess(Access):
 
     @property
     def checks_grants(self) -> bool:
+        """Whether the request is checked against the caller's grants besides the policy."""
         return self.inner.checks_grants
 
     @property
     def of_grants(self) -> Access:
+        """The check of grants that this access combines with the policy, which it does not query."""
         return self.inner
 
     @property
     def is_fresh(self) -> bool:
+        """Whether the rights that `inner` has read are new enough for an error to rest on them."""
         return self.inner.is_fresh  # the policy is queried anew by each judgement
 
     async def page_key(self) -> bytes | None:
+        """Returns the key of page tokens: from the function that was given for that, or else that of `inner`, which may
+        be None."""
         return await self.inner.page_key() if self._page_key is None else await self._page_key()
 
     async def read(self, freshness: Freshness) -> None:
+        """Reads the caller's rights as `inner` does, and does not query the policy."""
         await self.inner.read(freshness)
 
     async def has_changed(self) -> bool:
+        """Reads the caller's rights as `inner` does, and returns whether they have changed. Does not query the policy,
+        so that a change of the policy is not seen."""
         return await self.inner.has_changed()
 
     async def judge(self, state: State, head: RegistryState) -> None:
+        """Judges the request by the grants, then by the policy, which is queried about all requirements again. Raises
+        the error of `inner`, `Unavailable` if the policy can't be queried, and `Forbidden`, or the error for a missing
+        object, if it does not consent."""
         await self.inner.judge(state, head)
         self._decisions.clear()  # each attempt queries the policy again
         questions = await self._questions_on(state, head, self._requirements)
@@ -100,6 +111,9 @@ class PolicyAccess(Access):
             raise refusal
 
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
+        """Whether `inner` allows the request, and the policy has allowed all requirements within the last `MAX_AGE_MS`.
+        Queries nothing: False if a decision is missing or older, or a segment is not loaded. Appends the lookups to
+        `lookups`."""
         if not self.inner.judge_loaded(index, lookups):
             return False
         questions = carry_out_loaded(index, recorded(self._questions(index, self._requirements), lookups))
@@ -108,6 +122,9 @@ class PolicyAccess(Access):
         return all(queried_ms is not None and 0 <= now_ms - queried_ms <= MAX_AGE_MS for queried_ms in times)
 
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
+        """Plans the error of the grants, or else that of the policy; None if both allow the requirement. Queries the
+        policy only about questions that it has not decided since the request was judged last; `Unavailable` is raised
+        if it can't be queried."""
         refusal = yield from self.inner.refusal(index, requirement)
         if refusal is not None:
             return refusal
@@ -119,14 +136,20 @@ class PolicyAccess(Access):
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
+        """Returns the privileges that the caller has by the grants, and that the policy allows. Queries the policy
+        about them unless it has decided since the request was judged last. Raises `Unavailable`."""
         held = sorted(await self.inner.held(state, head, privileges, on))
         return frozenset(compress(held, await self._allows(state, head, [Requirement(each, on) for each in held])))
 
     async def prepare(self, state: State, head: RegistryState, requirements: Requirements) -> None:
+        """Queries the policy at once about these requirements, without the questions that it has decided since the
+        request was judged last, and keeps the decisions. Checks no grants. Raises `Unavailable`."""
         required = await carry_out(state, head.index, requirements(head.index))
         await self._query(await self._questions_on(state, head, required))
 
     async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:
+        """Returns for every item whether the policy lets the caller see it; True for all, without a query, if the
+        policy takes no batches. Checks no grants. Raises `Unavailable`."""
         if not self._policy.takes_batches:
             return [True] * len(items)
         return await self._allows(state, head, items)

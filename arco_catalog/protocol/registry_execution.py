@@ -31,14 +31,16 @@ class RegistryExecution(CommitExecution):
         self.may_propose = plan.head.allows_cancellations
 
     def first_writes(self) -> list[Write]:
+        """Returns the writes before the compare-and-swap, and makes none of them: the registry commit for this request
+        alone, which `put` may find unnecessary, then the writes of the plan and of the mutation."""
         attempt = self.commit.attempt
         own = Write(f"registry commit of {attempt.id} on {self.commit.head.version}", self.put)
         return [own, *super().first_writes(), *self.commit.planner.further_writes(attempt)]
 
     async def put(self) -> None:
-        """Writes a registry commit for this request alone, on the HEAD of the plan, without making it HEAD. Writes none
-        if the change will most likely share one, since then the leader of the batch chooses HEAD, or if HEAD must rest
-        first."""
+        """Writes a registry commit for this request alone, on the HEAD of the plan, without making it HEAD, and
+        concurrently reads whether proposals wait (the bell). Writes none if the change will most likely share one,
+        since then the leader of the batch chooses HEAD, or if HEAD must rest first."""
         group = self.group_committer
         if self.state.rest_ms(self.commit.head) or (group is not None and group.contended):
             return
@@ -50,6 +52,10 @@ class RegistryExecution(CommitExecution):
         self.own = own
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
+        """Makes the commit by itself or in a shared registry commit; through a proposal if it must, or if HEAD allows
+        proposals and the compare-and-swap was lost or the store unavailable. Returns `PreconditionFailed` if it did not
+        apply, as `FALL_BACK` if the driver must plan again. Raises `CommitStateUnknown` and `StoreError`."""
+
         async def revalidate_at(head: RegistryState) -> bool:
             return await revalidate(RegistryReadSet.at(self.state, head))
 

@@ -48,12 +48,16 @@ class RegistryReadSet(ReadSet):
 
     @property
     def is_fresh(self) -> bool:
+        """Whether HEAD was read from the store for this request: neither cached, nor read by another one."""
         return self.fresh
 
     def covers(self, write_set: WriteSet) -> bool:
+        """Whether the write set names no pointer, so that the registry's history is all the evidence."""
         return not write_set.pointers
 
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
+        """Whether the registry's history up to this HEAD has the attempt; may read older commits. False if the write
+        set does not have the registry. Raises `CommitStateUnknown` if the history no longer reaches back to it."""
         return await moved_registry(self.state, self.head, attempt, write_set)
 
 
@@ -86,6 +90,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return ()
 
     async def read(self, freshness: Freshness, rank: str) -> RegistryReadSet:
+        """Reads HEAD, unless `freshness` is `CACHED` and the cached one is at most `CLAIM_AGE_MS` old. Ignores
+        `rank`."""
         head = self.state.cached_head(CLAIM_AGE_MS) if freshness is Freshness.CACHED else None
         if head is not None:
             return RegistryReadSet(self.state, head, fresh=False)
@@ -97,12 +103,17 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return False
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
+        """Does nothing, because `needs_base` is False unless a subclass overrides both."""
         return None
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+        """Returns only the registry's sequence number; a subclass that marks or creates entities overrides this."""
         return WriteSet(registry=read_set.head.sequence)
 
     async def plan(self, read_set: RegistryReadSet, attempt: Attempt) -> RegistryCommit | NoOp | Prerequisite:
+        """Plans the change on the HEAD that was read, and returns the commit of it, or the `NoOp` or `Prerequisite`
+        of `change`; a `Prerequisite` that settles a transaction if the change depends on one. Adds the entity to the
+        request's statistics. Raises `Refusal` and `StoreError`."""
         steps = self.change(read_set, attempt)
         try:
             change = await carry_out(self.state, read_set.head.index, steps, self.session.request.body_bytes)
@@ -139,6 +150,9 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return fresher
 
     def replan(self, plan: RegistryCommit, head: RegistryState) -> Replan | None:
+        """Plans the change on another HEAD without reading or writing anything. Returns None if a base or segment
+        must be loaded, if `change` raises, if the loaded rights do not allow it, and if it may not replace the planned
+        change."""
         read_set, lookups = RegistryReadSet.at(self.state, head), list[Needs]()
         try:
             if self.needs_base(read_set):

@@ -66,8 +66,9 @@ class RelationCommitter:
         return read_set.base is None
 
     async def load_base(self, read_set: RelationReadSet) -> None:
-        """Reads the base into the read set, unless it has one. A `Refusal` is put there, and `plan` raises it; if the
-        file is gone because the pointer has moved, the pointer also counts as not fresh. Raises `StoreError`."""
+        """Reads the base into the read set, unless that has one, or no pointer. A `Refusal` is put there, and `plan`
+        raises it; if the file is gone because the pointer has moved, the pointer also counts as not fresh. Raises
+        `StoreError`."""
         if read_set.base is None and read_set.pointer is not None:
             try:
                 read_set.base = await self.session.files.read_current(read_set.pointer.metadata.location)

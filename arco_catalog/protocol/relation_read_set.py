@@ -52,9 +52,11 @@ class RelationReadSet(ReadSet):
 
     @property
     def is_fresh(self) -> bool:
+        """Whether HEAD was read from the store for this request, and the pointer, too, if the name has an entry."""
         return self.head_fresh and (self.pointer_fresh or self.entry is None)
 
     def covers(self, write_set: WriteSet) -> bool:
+        """Whether the write set names no registry, no transaction, and no pointer except the one that was read."""
         return (
             write_set.registry is None
             and write_set.transaction is None
@@ -62,6 +64,8 @@ class RelationReadSet(ReadSet):
         )
 
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
+        """Whether the pointer that was read proves that the attempt has committed to it. Reads nothing. False without a
+        pointer. Raises `CommitStateUnknown` if the pointer no longer lists all moves since the attempt."""
         return self.pointer is not None and moved_pointer(self.pointer, attempt, write_set)
 
 

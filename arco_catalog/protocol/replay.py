@@ -52,8 +52,9 @@ async def _closed(session: Session) -> CatalogChanged | CommitStateUnknown:
 
 async def answer_read_only(session: Session, guard: IdempotencyGuard, reason: str) -> Answer:
     """Answers a mutation on a catalog that is read-only, and writes nothing: returns the final answer if the request's
-    key has one. `reason` is why the catalog is read-only. Raises `Unsupported` if there is no key or no attempt under
-    it, and `CommitStateUnknown` if there is an attempt without a final answer."""
+    key has one, or raises it if it is an error. `reason` is why the catalog is read-only. Raises `Unsupported` if there
+    is no key or no attempt under it, `CommitStateUnknown` if there is an attempt without a final answer, and as
+    the methods of `IdempotencyGuard` do."""
     slots = await guard.read()
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")

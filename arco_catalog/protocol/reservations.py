@@ -73,7 +73,8 @@ class Reservation:
     async def add(self, named: Collection[str]) -> None:
         """Adds, by a registry commit, the reservation's locations to those that the table holds, as reserved, and
         `borrowed` to the paths from which it takes files. Locations that commits have `named` are no longer reserved:
-        the table keeps them. Raises as `reserve_locations` does, and `PendingTransaction`."""
+        the table keeps them. Does nothing if the name no longer means the table. Raises as `reserve_locations` does,
+        and `PendingTransaction`."""
         added = dict.fromkeys(location.normal for location in self.locations)
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
@@ -112,7 +113,7 @@ class Reservation:
     async def give_back(self) -> Collection[str]:
         """Gives back what was reserved for commits that were never made. Returns the locations that commits have named;
         empty if the table has none reserved, or does not have the name any more. If that has an unknown outcome, which
-        is logged, the next reservation tries again, and only the locations that were named before are returned.
+        is logged, the next reservation tries again, and the locations that are known as named by then are returned.
 
         First the registry marks the locations as leaving: a commit that validates its name from now on does not rely on
         them. Then the pointer is fenced: a commit that validated its name earlier has either moved the pointer by now,

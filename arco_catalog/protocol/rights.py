@@ -124,9 +124,14 @@ class CatalogAccess(RestrictedAccess):
 
     @property
     def is_fresh(self) -> bool:
+        """Whether the caller's rights in the realm were read from the store for this request, not from a cached
+        HEAD."""
         return self._fresh
 
     async def read(self, freshness: Freshness) -> None:
+        """Reads the caller's rights in the realm, from the cached HEAD of the realm unless `freshness` is `FRESH`; from
+        the store if none is cached, or the principal is not in it. Does nothing if they were read from the store
+        before. A read from the store raises `CatalogChanged` if the catalog's entry is another one."""
         if self._fresh:
             return
         cached = self._realm.cached_head() if freshness is not Freshness.FRESH else None
@@ -136,9 +141,13 @@ class CatalogAccess(RestrictedAccess):
             await self._read_now()
 
     async def page_key(self) -> bytes | None:
+        """Returns the key of page tokens of the realm, which is created if the realm has none."""
         return await self._realm.page_key()
 
     async def has_changed(self) -> bool:
+        """Reads the caller's rights from the store, and returns whether they differ, or the catalog no longer exists;
+        False without a read if they were read from there before. Raises `CatalogChanged` if the catalog's entry is
+        another one."""
         if self._fresh:
             return False
         before = self.standing
@@ -155,6 +164,9 @@ class CatalogAccess(RestrictedAccess):
         self.standing, self._fresh = standing, True
 
     async def judge(self, state: State, head: RegistryState) -> None:
+        """Returns if this HEAD allows the request, which is then cached. Raises `UnknownPrincipal`, `NoSuchWarehouse`
+        if the catalog does not exist or is hidden from the caller, `Forbidden` or the error for a missing object, and
+        an error if the caller may not name a source."""
         if self.standing is None:
             raise no_such_principal()
         if not self._exists:
@@ -179,6 +191,9 @@ class CatalogAccess(RestrictedAccess):
             raise error from None
 
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
+        """Whether the caller has the required privileges by the loaded segments, and may name the source. Reads
+        nothing: False if a segment is not loaded, if the principal or the catalog does not exist, and for a missing
+        privilege. Appends the lookups to `lookups`."""
         if self.standing is None or not self._exists or (self.names_source and not self.standing.names_sources):
             return False
         try:
@@ -193,6 +208,8 @@ class CatalogAccess(RestrictedAccess):
         return True
 
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
+        """Plans the error for the requirement by the rights as last read and the catalog's grants:
+        `UnknownPrincipal` without a principal, else as `refusal_of` does; None for a caller who has the privilege."""
         if self.standing is None:
             return no_such_principal()
         return (yield from refusal_of(index, self._catalog, self.standing, requirement))
@@ -200,6 +217,9 @@ class CatalogAccess(RestrictedAccess):
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
+        """Returns the subset of these privileges that the caller has on the securable, without the ones for the
+        pipeline alone. Empty if the principal or the securable does not exist, or the credentials must be rotated
+        first."""
         if self.standing is None:
             return frozenset()
         return await carry_out(state, head.index, held_among(head.index, self.standing, privileges, on))
@@ -239,21 +259,30 @@ class RealmAccess(RestrictedAccess):
 
     @property
     def is_fresh(self) -> bool:
+        """True, because the rights are computed from every HEAD that is judged."""
         return True  # as fresh as the HEAD that it is judged on
 
     async def read(self, freshness: Freshness) -> None:
+        """Does nothing, because `judge` plans the rights from the HEAD that it gets."""
         return None
 
     async def has_changed(self) -> bool:
+        """Returns False, and reads nothing, because the rights are computed from the HEAD that is judged."""
         return False
 
     async def judge(self, state: State, head: RegistryState) -> None:
+        """Plans the caller's rights from this HEAD of the realm, keeps them in `standing`, and returns if they allow
+        the request. Raises `UnknownPrincipal`, `Forbidden` for a missing privilege or credentials that must be rotated
+        first, and an error if the caller may not name a source."""
         standing = await carry_out(state, head.index, standing_of(head.index, self.identity))
         if standing is None:
             raise no_such_principal()
         self._judge(standing)
 
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
+        """Whether the loaded segments of the realm's index show that the request is allowed, also the name of a source.
+        False if a segment is not loaded, the principal does not exist or a privilege is missing. Reads nothing, appends
+        the lookups to `lookups`, and keeps the rights in `standing`."""
         try:
             standing = carry_out_loaded(index, recorded(standing_of(index, self.identity), lookups))
             if standing is None:
@@ -272,6 +301,8 @@ class RealmAccess(RestrictedAccess):
             check_source(standing)
 
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
+        """Plans the error for a privilege on the realm: `UnknownPrincipal` if the principal does not exist,
+        `Forbidden` without the privilege, else None. The securable is only for the message."""
         standing = yield from standing_of(index, self.identity)
         if standing is None:
             return no_such_principal()
@@ -282,6 +313,8 @@ class RealmAccess(RestrictedAccess):
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
+        """Returns the subset of these privileges that the caller has on the realm, whatever the securable; empty if the
+        principal does not exist."""
         standing = await carry_out(state, head.index, standing_of(head.index, self.identity))
         return frozenset() if standing is None else standing.service & frozenset(privileges)
 

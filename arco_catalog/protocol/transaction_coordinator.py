@@ -37,14 +37,21 @@ class TransactionCoordinator(CommitExecution):
         self.settling_commit: PreparedCommit | None = None
 
     def first_writes(self) -> list[Write]:
+        """Returns the writes before the decision, and makes none of them: the ones of the plan, the registry commit
+        with intents on new names, if the transaction has any, and the transaction's object."""
         plan = self.plan
         naming = [Write(f"the names of {plan.id}", self.prepare_names)] if plan.drafts else []
         return [*super().first_writes(), *naming, Write(self.state.paths.transaction(plan.id), self.begin)]
 
     async def make_ready(self) -> None:
+        """Places all intents of the transaction, on pointers and on new names. If that is impossible, this attempt is
+        given up: raises an error if one can't be placed, `StoreError` or `CommitStateUnknown` if the store
+        fails."""
         await self.place_intents()
 
     def after_writes(self) -> list[Write]:
+        """Returns the writes after the decision, and makes none of them: the ones of the plan, and the one that settles
+        the intents."""
         return [*super().after_writes(), Write("intents", self.settle_intents)]
 
     async def prepare_names(self) -> None:
@@ -104,8 +111,9 @@ class TransactionCoordinator(CommitExecution):
             await try_to_settle(self.session, {self.plan.id: False})
 
     async def place_on_pointer(self, pointer: Pointer, successor: Pointer) -> bool:
-        """Places an intent on one pointer, at the version that the plan relies on, and returns whether it is there:
-        also if an earlier sending of the write had placed it, and False if the pointer has moved otherwise."""
+        """Places an intent on one pointer, at the version that the plan relies on, and adds it to `placed`. Returns
+        whether it is there: also if an earlier sending of the write had placed it, and False if the pointer has moved
+        otherwise."""
         placed = pointer.with_intent(self.session.runtime.ulid(), self.plan.id, successor)
         outcome = await self.state.move_pointer(placed, pointer.version)
         if isinstance(outcome, Applied):
@@ -166,9 +174,9 @@ class TransactionCoordinator(CommitExecution):
         return outcome
 
     async def prepare_settling_commit(self) -> None:
-        """Writes the registry commit that is to settle our intents on new names, while the decision is under way; it
-        does not make it HEAD. Does nothing if there are no new names or no HEAD is cached. A failure of the store
-        is logged and counted, and not raised."""
+        """Writes the registry commit that is to settle our intents on new names, while the decision is under way, and
+        keeps it in `settling_commit`; it does not make it HEAD. Does nothing if there are no new names or no HEAD is
+        cached. A failure of the store, or a corrupt record, is logged and counted, and not raised."""
         head = self.state.cached_head()
         if self.names_commit is None or head is None:
             return

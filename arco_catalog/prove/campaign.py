@@ -185,6 +185,7 @@ async def open_campaign(options: CampaignOptions, use: Callable[[Campaign], Awai
 
 
 def _now_ms() -> int:
+    """Returns the wall clock in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 

@@ -45,6 +45,7 @@ def _check_repeated(history: History) -> Iterator[Finding]:
 
 
 def _shown(state: TableState) -> str:
+    """Returns a table's commits, in order, and UUID as words for a finding."""
     return f"commits {' '.join(state.commits) or 'none'} of table {state.uuid}"
 
 

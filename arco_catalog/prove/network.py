@@ -42,9 +42,11 @@ class Network:
         self._pending: set[asyncio.Task[Answer | None]] = set()
 
     async def send(self, request: Request, server: int, fault: Fault = Fault.NONE, delay_ms: int = 0) -> Delivery:
-        """Sends a request to the server with this number, modulo how many there are, through a fault, with this delay.
-        Returns the client's answer, `NEVER_SENT` if no connection could be made, None if the client gets none; and
-        tasks with the answers that the client does not get, which may still be sent."""
+        """Sends a request to the server with this number, modulo how many there are, through a fault. The delay is that
+        of the request; of the second one for `DUPLICATED`; for `ABANDONED`, how long the client waits; and of no effect
+        for `TRUNCATED` and `LOST_ANSWER`. Returns the client's answer, `NEVER_SENT` if no connection could be made,
+        None if the client gets none; and tasks with the answers that the client does not get, which may still be
+        sent."""
         delay_s = delay_ms / 1000
         match fault:
             case Fault.TRUNCATED:

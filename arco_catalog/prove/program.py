@@ -106,9 +106,9 @@ def _offered(kind: Kind, features: Features) -> bool:
 def _draw_step(
     rng: random.Random, choices: Sequence[Kind], features: Features, tables: Sequence[str], name: str
 ) -> Step:
-    """Draws the next step of a client: its operation, mostly without a fault of its request, the delay, and the server.
-    With a single table, a commit replaces a rename or transaction. Requests are duplicated only if the catalog takes
-    idempotency keys."""
+    """Draws the next step of a client: its operation, mostly without a fault of its request, the delay, the server, and
+    whether it goes by the table as the client saw it last. With a single table, a commit replaces a rename or
+    transaction. Requests are duplicated only if the catalog takes idempotency keys."""
     kind = rng.choices(choices, [WEIGHTS[choice] for choice in choices])[0]
     if kind in (Kind.RENAME, Kind.TRANSACTION) and len(tables) < 2:
         kind = Kind.COMMIT

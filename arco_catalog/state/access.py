@@ -420,7 +420,7 @@ class State:
     async def namespace_value(self, value: str) -> JsonObject:
         """Returns the value of a namespace, which has the properties, without the answer of the change that has written
         it. Values never change, so a cached one is returned without a read; one that is read is cached. Raises
-        `InternalError` if it does not exist."""
+        `InternalError` if it does not exist or is corrupt."""
         known = self._caches.values.get(value)
         if known is None:
             stored = await self.entity_value("namespace", value)

@@ -86,7 +86,7 @@ class Skippers:
 
     def of(self, schema: JsonValue) -> Skip:
         """Returns the function that skips encoded values of an Avro type: by one regular expression if the type has a
-        pattern, and part by part if it has none, or where that does not match."""
+        pattern, and part by part if it has none, where that does not match, or if the file has too many patterns."""
         pattern = _pattern(schema)
         plain = self._plain(schema)
         return plain if pattern is None else self._matching(pattern, plain)

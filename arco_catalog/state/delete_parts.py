@@ -41,7 +41,8 @@ _HASHES: Final = "I"
 
 
 class InvalidPart(Exception):
-    """The bytes are no part of an index of deletes in the form of this version, or are corrupt."""
+    """The bytes are no part of an index of deletes in the form of this version, or are corrupt. A plan then makes the
+    part again, or reads the manifests instead."""
 
 
 class Block(NamedTuple):

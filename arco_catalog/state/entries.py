@@ -81,14 +81,18 @@ class NamespaceEntry:
 
     @property
     def entity(self) -> str:
+        """The namespace's entity id. Raises `InternalError` if the entry has none."""
         return text(self.json, "entity")
 
     @property
     def value(self) -> str:
+        """The id of the stored object with the namespace's properties. Raises `InternalError` if the entry has none."""
         return text(self.json, "value")
 
     @property
     def location(self) -> str:
+        """The namespace's location, inside which the default locations of tables and child namespaces are. Raises
+        `InternalError` if the entry has none."""
         return text(self.json, "location")
 
 
@@ -170,18 +174,23 @@ class RelationEntry:
 
     @cached_property
     def kind(self) -> str:
+        """The kind of the relation: `table`, `view`, `generic-table` or `semantic-model`. Raises `InternalError` if the
+        entry has none."""
         return text(self.json, "type")
 
     @cached_property
     def entity(self) -> str:
+        """The relation's entity id, which a rename does not change. Raises `InternalError` if the entry has none."""
         return text(self.json, "entity")
 
     @property
     def uuid(self) -> str | None:
+        """The UUID in the metadata of the table or view; None if there is none, as for a generic table."""
         return optional_text(self.json, "uuid")
 
     @cached_property
     def locations(self) -> tuple[str, ...]:
+        """The normalised locations that the entity holds, including the reserved ones; empty if the entry has none."""
         return texts(self.json, "locations")
 
     @property

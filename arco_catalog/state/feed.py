@@ -70,8 +70,9 @@ class FeedRecord:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a record of the event feed from its JSON. Raises `InternalError` if a field is missing or the kind is
-        unknown."""
+        """Reads a record of the event feed from its JSON. Raises `InternalError` if the kind is unknown, or the number,
+        kind, id or time is missing or of another type. Without `entity` it is None, without `details` they are
+        empty."""
         kind = text(stored, "kind")
         for each in get_args(FeedKind):
             if kind == each:

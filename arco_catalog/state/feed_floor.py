@@ -19,8 +19,8 @@ async def read_feed_floor(state: State) -> int:
 
 
 async def raise_feed_floor(state: State, first: int) -> None:
-    """Raises the stored number of the first segment of the event feed that may still exist to `first`, unless it is
-    higher, and returns when that is saved. Raises `InternalError`, and `StoreError`."""
+    """Raises the stored number of the first segment of the event feed that may still exist to `first`, unless it is as
+    high already, and returns when that is saved. Raises `InternalError` for a corrupt record, and `StoreError`."""
     key = state.paths.feed_floor
     await update_until_applied(
         state,

@@ -25,7 +25,8 @@ class FollowedTable:
     @classmethod
     def of(cls, relation: JsonObject) -> "FollowedTable | None":
         """Reads the metadata file and notification time from the entry or tombstone of a table that follows another
-        catalog's; None for an entity that this catalog owns."""
+        catalog's; None for an entity that this catalog owns. Raises `InternalError` if the file or a time is
+        missing."""
         stored = relation.get(FIELD)
         if not stored or not isinstance(stored, dict):
             return None

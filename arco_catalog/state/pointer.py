@@ -223,8 +223,8 @@ class Pointer:
         return Pointer(document, self.version)
 
     def settled(self, move: str, committed: bool) -> "Pointer":
-        """Returns the pointer after a move that removes the intent, and takes over the intent's state if the
-        transaction `committed`."""
+        """Returns the pointer after a move that removes the intent, and, if the transaction `committed`, takes over the
+        intent's state and removes the marks of drops."""
         return self.resolved(committed)._moved(move, {})
 
 

@@ -60,22 +60,28 @@ class PolicyEntry:
 
     @property
     def entity(self) -> str:
+        """The policy's entity id. Raises `InternalError` if the entry has none."""
         return text(self.json, "entity")
 
     @property
     def policy_type(self) -> str:
+        """The name of the policy's type. Raises `InternalError` if the entry has none."""
         return text(self.json, "type")
 
     @property
     def inheritable(self) -> bool:
+        """Whether objects inside a target inherit the policy; False if the entry does not record it."""
         return self.json.get("inheritable") is True
 
     @property
     def version(self) -> int:
+        """The policy's version, which every change of the text increments. Raises `InternalError` if the entry has
+        none."""
         return integer(self.json, "version")
 
     @property
     def value(self) -> str:
+        """The id of the stored object with the policy's text. Raises `InternalError` if the entry has none."""
         return text(self.json, "value")
 
 
@@ -94,18 +100,22 @@ class AttachedPolicy:
 
     @property
     def namespace(self) -> Namespace:
+        """The namespace of the policy, not of the target; empty if the entry has none."""
         return texts(self.json, "namespace")
 
     @property
     def name(self) -> str:
+        """The name of the policy, not of the target. Raises `InternalError` if the entry has none."""
         return text(self.json, "name")
 
     @property
     def policy_type(self) -> str:
+        """The name of the policy's type. Raises `InternalError` if the entry has none."""
         return text(self.json, "type")
 
     @property
     def inheritable(self) -> bool:
+        """Whether objects inside the target inherit the policy; False if the entry does not record it."""
         return self.json.get("inheritable") is True
 
 

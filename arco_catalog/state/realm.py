@@ -99,14 +99,17 @@ class CatalogEntry(DescribedEntry):
 
     @property
     def root(self) -> str:
+        """The path in the store under which the catalog's state is. Raises `InternalError` if the entry has none."""
         return text(self.json, "root")
 
     @property
     def kind(self) -> str:
+        """The catalog's type, INTERNAL or EXTERNAL. Raises `InternalError` if the entry has none."""
         return text(self.json, "type")
 
     @property
     def storage(self) -> JsonObject:
+        """The catalog's storage configuration, as the management API shows it; empty if the entry has none."""
         return mapping(self.json, "storage")
 
     @property
@@ -124,14 +127,17 @@ class Secret:
 
     @property
     def scheme(self) -> str:
+        """The name of the hash that made the digest. Raises `InternalError` if the record has none."""
         return text(self.json, "scheme")
 
     @property
     def salt(self) -> str:
+        """The salt of the digest, in hexadecimal. Raises `InternalError` if the record has none."""
         return text(self.json, "salt")
 
     @property
     def digest(self) -> str:
+        """The digest of the salt and the secret, in hexadecimal. Raises `InternalError` if the record has none."""
         return text(self.json, "digest")
 
     @property
@@ -146,6 +152,7 @@ class PrincipalEntry(DescribedEntry):
 
     @property
     def client_id(self) -> str:
+        """The id with which clients of the principal request tokens. Raises `InternalError` if the entry has none."""
         return text(self.json, "client_id")
 
     @property

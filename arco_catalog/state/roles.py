@@ -101,26 +101,34 @@ class DescribedEntry:
 
     @property
     def entity(self) -> str:
+        """The entity id of the principal, role or catalog. Raises `InternalError` if the entry has none."""
         return text(self.json, "entity")
 
     @property
     def name(self) -> str:
+        """The name of the principal, role or catalog. Raises `InternalError` if the entry has none."""
         return text(self.json, "name")
 
     @property
     def properties(self) -> JsonObject:
+        """The properties of the principal, role or catalog; empty if the entry has none."""
         return mapping(self.json, "properties")
 
     @property
     def version(self) -> int:
+        """The version, which every change of the principal, role or catalog increments. Raises `InternalError` if the
+        entry has none."""
         return integer(self.json, "version")
 
     @property
     def created_ms(self) -> int:
+        """The time of the creation in milliseconds since 1970. Raises `InternalError` if the entry has none."""
         return integer(self.json, "created_ms")
 
     @property
     def updated_ms(self) -> int:
+        """The time of the last change, or else of the creation, in milliseconds since 1970. Raises `InternalError` if
+        the entry has none."""
         return integer(self.json, "updated_ms")
 
 
@@ -153,22 +161,29 @@ class GrantEntry:
 
     @property
     def securable(self) -> str:
+        """The id of the securable: the entity id, or a fixed one for the catalog or the realm itself. Raises
+        `InternalError` if the entry has none."""
         return text(self.json, "securable")
 
     @property
     def kind(self) -> str:
+        """The type of the securable, such as `table`, `catalog` or, for the realm, `root`. Raises `InternalError` if
+        the entry has none."""
         return text(self.json, "type")
 
     @property
     def namespace(self) -> Namespace:
+        """The namespace in which the securable is, or which it is; empty for a catalog or the realm."""
         return texts(self.json, "namespace")
 
     @property
     def name(self) -> str | None:
+        """The securable's name in the namespace; None for a namespace, a catalog or the realm."""
         return optional_text(self.json, "name")
 
     @property
     def privileges(self) -> tuple[str, ...]:
+        """The names of the granted privileges, sorted; empty if the entry has none."""
         return texts(self.json, "privileges")
 
     def with_privileges(self, privileges: Iterable[str]) -> "GrantEntry":

@@ -121,9 +121,12 @@ class SystemRuntime:
     (Lambda SnapStart) must not repeat ids."""
 
     def now_ms(self) -> int:
+        """Returns the wall clock in milliseconds since 1970, as the machine has it: it may be set back."""
         return time.time_ns() // 1_000_000
 
     def boot_ms(self) -> int:
+        """Returns the milliseconds of the clock since boot, which is never set, and on Linux counts the time that the
+        machine sleeps. Only differences have a meaning."""
         return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
     def clocks(self) -> tuple[int, int]:
@@ -131,9 +134,11 @@ class SystemRuntime:
         return time.time_ns() // 1_000_000, time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
     def ulid(self) -> str:
+        """Returns a fresh ULID of the present wall clock and ten random bytes."""
         return ulid_of(self.now_ms(), os.urandom(10))
 
     def uuid(self) -> str:
+        """Returns a fresh random UUID (version 4), in lower case with hyphens."""
         return str(uuid.UUID(bytes=os.urandom(16), version=4))
 
     def entropy(self, size: int) -> bytes:
@@ -141,7 +146,9 @@ class SystemRuntime:
         return os.urandom(size)
 
     def random(self) -> float:
+        """Returns a random number in [0, 1), from the system's entropy."""
         return _ENTROPY.random()
 
     async def sleep(self, seconds: float) -> None:
+        """Waits for this number of seconds, while other tasks of the event loop run."""
         await asyncio.sleep(seconds)

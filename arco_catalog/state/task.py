@@ -241,9 +241,10 @@ class Task:
         return self._next(record, status, at_ms, _result(summary, extended))
 
     def resubmitted(self, *, record: str, at_ms: int, checkpoint: JsonObject | None = None) -> "Task":
-        """Returns the version by which an operator submits a failed task again, from its checkpoint or another. Its
-        time is always later than the failed run's, also if clocks went back, so that its hint has another key. The
-        failure stays in the earlier versions. Raises `InternalError` for a task that has not failed."""
+        """Returns the version by which an operator submits a failed task again, from its checkpoint or another, with no
+        attempts counted. Its time is always later than the failed run's, also if clocks went back, so that its hint has
+        another key. The failure stays in the earlier versions. Raises `InternalError` for a task that has not
+        failed."""
         if self.status is not Status.FAILURE:
             raise InternalError(f"task {self.id} is {self.status}: only a failed task can be submitted again")
         next_run_ms = max(at_ms, self.next_run_ms + 1)

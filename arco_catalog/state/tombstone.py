@@ -29,6 +29,7 @@ class Tombstone:
 
     @property
     def namespace(self) -> Namespace:
+        """The namespace in which the relation was at the drop."""
         return texts(self.json, "namespace")
 
     @property
@@ -39,10 +40,12 @@ class Tombstone:
 
     @property
     def name(self) -> str:
+        """The name that the relation had at the drop. Raises `InternalError` if the tombstone has none."""
         return text(self.json, "name")
 
     @property
     def entity(self) -> str:
+        """The entity id of the dropped relation. Raises `InternalError` if the tombstone has none."""
         return text(self.json, "entity")
 
     @property
@@ -52,6 +55,7 @@ class Tombstone:
 
     @property
     def locations(self) -> tuple[str, ...]:
+        """The normalised locations that the relation held at the drop; empty if it held none."""
         return texts(self.json, "locations")
 
     @property
@@ -66,6 +70,7 @@ class Tombstone:
 
     @property
     def dropped_ms(self) -> int:
+        """The time of the drop in milliseconds since 1970. Raises `InternalError` if the tombstone has none."""
         return integer(self.json, "dropped_ms")
 
     @property

@@ -89,7 +89,8 @@ class TaskCounts:
 
     def _observe(self, warehouse: str, stats: WorkStats) -> None:
         """Sets the gauges of due and scheduled tasks: sums, and the longest time due, over the last look in each
-        catalog that is less than `REMEMBERED_MS` old, this one included."""
+        catalog that is less than `REMEMBERED_MS` old, this one included. Also sets the gauge of the time of the last
+        look to now."""
         now_ms = self._now_ms()
         look = _Look(now_ms, stats.due or 0, stats.scheduled or 0, stats.oldest_due_ms)
         looks = {**self._looks, warehouse: look}

@@ -165,8 +165,8 @@ class Importer:
 
     async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Prepared]:
         """Prepares the registrations of a batch of tables, and reads the metadata files concurrently. Returns in the
-        order of the tables the result if a table is here already, else the rehearsal, or the error; raises none of
-        these errors."""
+        order of the tables the result if a table is here already, else the rehearsal with the reason if it would
+        replace the table here, or the error; raises none of these errors."""
         head = await self._planned_head()
 
         async def prepare(table: SourceTable) -> Prepared:

@@ -32,8 +32,9 @@ class Neighbour:
 
 async def deletion_obstacle(session: Session, entry: RelationEntry, location: str) -> str | None:
     """Returns the reason, for a report, why a procedure that deletes files at `location` must not be called for a
-    table: another entity, which it names, may have files at the table's locations, or `location` is not in a location
-    that the registry has for the table. None if there is no such reason. Raises `StoreError`."""
+    table: another entity, which it names, may have files at the table's locations, the table borrows files, or
+    `location` is not in a location that the registry has for the table. None if there is no such reason. Raises
+    `StoreError`."""
     index = (await session.state.head()).index
     found = await carry_out(session.state, index, find_neighbour(index, entry, location))
     if found is None or found.entity is None:

@@ -122,9 +122,9 @@ class Compaction:
         return questions.ALL if self.realm is None else (*questions.ALL, *visible.ALL)
 
     async def _readers(self) -> None:
-        """Replaces the rows of `readers`, before all other rows of the run are written, so that a grant that is revoked
-        by now hides the new rows, too. After a commit the grants are reread, up to `MAX_ATTEMPTS` times, since another
-        run may have written older ones. Does nothing without a realm."""
+        """Replaces the rows of `readers`, before the rows of the run that views for callers show, so that a grant that
+        is revoked by now hides the new rows, too. After a commit the grants are reread, up to `MAX_ATTEMPTS` times,
+        since another run may have written older ones. Does nothing without a realm."""
         if self.realm is None:
             return
         for _ in range(MAX_ATTEMPTS):
@@ -288,8 +288,9 @@ class Compaction:
             self._append(table, parts, {})
 
     def _append(self, table: OpenTable, parts: Sequence[PartResult], watermarks: Mapping[str, str]) -> None:
-        """Commits the files of a batch that executors have written for a table, with the watermarks. If there are no
-        files, nothing is committed, and the watermarks do not move."""
+        """Commits the files of a batch that executors have written for a table, with the watermarks, and counts the
+        commit. If there are no files, nothing is committed, and the watermarks do not move. Reports the counts in both
+        cases."""
         added = _files(parts, table.definition)
         if added:
             table.commit(added, watermarks)

@@ -134,9 +134,9 @@ class Join:
     def _histories(
         self, here: Sequence[RunEvent], batch: int | None, writing: Sequence[RunEvent], first_ms: int
     ) -> Mapping[RunKey, RunHistory]:
-        """Returns the histories of the runs of these events. If the START event of a run in `writing` is missing, the
-        other events of the run are read from `lineage_events`, except COMPLETE ones: from `first_ms` to a day after the
-        last event in `writing`, of batches before `batch`, or of all if it is None."""
+        """Returns the histories of the runs of these events. If the START event of a run in `writing` is missing, other
+        events of the run, with the state START, RUNNING, FAIL or ABORT, are read from `lineage_events`: from `first_ms`
+        to a day after the last event in `writing`, of batches before `batch`, or of all if it is None."""
         found = histories(here)
         lacking = {event.run for event in writing if found[run_key(event)].started_ms is None}
         if not lacking:

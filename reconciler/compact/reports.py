@@ -25,7 +25,8 @@ _COMMIT: Final = {
 
 def report_row(stored: JsonObject, name: str, batch: int) -> Row:
     """Returns the row of `reports` for a stored report, from the object called `name`. Metrics are found by the names
-    that Iceberg's Java client gives them. Raises `InternalError` if the report has no time."""
+    that Iceberg's Java client gives them. Raises `InternalError` if the report has no time, or one outside of the years
+    1 to 9999."""
     report, by = mapping(stored, "report"), object_of(stored.get("by"))
     commit = is_of_commit(report)
     metrics = {metric: object_of(value) for metric, value in object_of(report.get("metrics")).items()}

@@ -189,13 +189,16 @@ class _OutcomeCounter:
     stats: MaintenanceStats
 
     def on_start(self, table: TableRef, step: Step) -> None:
+        """Passes the start of a procedure on to the other observer."""
         self.observer.on_start(table, step)
 
     def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
+        """Counts the outcome of a procedure in the stats, and passes it on to the other observer."""
         self.stats.outcomes[outcome.outcome] = self.stats.outcomes.get(outcome.outcome, 0) + 1
         self.observer.on_end(table, outcome)
 
     def on_held_back(self, table: TableRef, held: HeldBack) -> None:
+        """Passes a procedure that is held back on to the other observer, and does not count it."""
         self.observer.on_held_back(table, held)
 
 

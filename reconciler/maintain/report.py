@@ -17,6 +17,8 @@ class Report:
         self._write = write
 
     def on_plan(self, table_plan: TablePlan) -> None:
+        """Writes the table's figures, and then two lines, with the reason and the policy, for every step that is due
+        and every procedure that is held back; if there is neither, a line that nothing is due."""
         figures, plan = table_plan.figures, table_plan.plan
         self._line(
             f"{table_plan.table}: {figures.data_files:,} data files, {figures.delete_files:,} delete files, "
@@ -32,9 +34,12 @@ class Report:
             self._line("  nothing is due")
 
     def on_start(self, table: TableRef, step: Step) -> None:
+        """Writes a line: the procedure starts for the table, and why."""
         self._line(f"{table}: {step.call.procedure} starts: {step.reason}")
 
     def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
+        """Writes a line: the outcome of the procedure for the table, the explanation unless all was done, how many
+        seconds it took, and the figures that have changed, or that nothing did."""
         details = outcome.details
         before, after = object_of(details.get("before")), object_of(details.get("after"))
         changed = [
@@ -51,10 +56,13 @@ class Report:
         self._line(f"{table}: {outcome.procedure} {outcome.outcome}{explanation} in {took_s:.1f} s: {changes}")
 
     def on_held_back(self, table: TableRef, held: HeldBack) -> None:
+        """Writes a line: the procedure is held back for the table, and why."""
         self._line(f"{table}: {held.procedure} is held back: {held.reason}")
 
     def on_skip(self, table: TableRef, reason: str) -> None:
+        """Writes a line: the table is left to a later run, and why."""
         self._line(f"{table} is left to a later run: {reason}")
 
     def _line(self, text: str) -> None:
+        """Passes a text with a line break at the end to `write`."""
         self._write(f"{text}\n")

@@ -214,6 +214,8 @@ class _TableWork:
         self.executor.observer.on_end(self.table, ended)
 
     def _now_ms(self) -> int:
+        """Returns the machine's time, corrected by the clock of the store, in milliseconds since 1970. Raises
+        `LeaseLost` if the lease of the task is over."""
         return self.execution.session().now_ms()
 
 

@@ -25,6 +25,7 @@ def read_listing(body: bytes) -> ListedPage:
 
 
 def _is_directory(blob: "Element") -> bool:
+    """Whether a blob in a listing is a directory of a hierarchical namespace, not an object."""
     return blob.findtext("Properties/ResourceType") == "directory"
 
 

@@ -59,6 +59,8 @@ class AzureStore(BucketStore):
         return Request("GET", query=query)
 
     def _read_page(self, body: bytes) -> ListedPage:
+        """Returns the page in the body, which is XML, of an Azure listing. Raises ValueError unless it is a complete
+        page."""
         return read_listing(body)
 
     def _key(self, key: str) -> str:

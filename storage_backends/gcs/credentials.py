@@ -51,9 +51,12 @@ class FixedToken:
         self._token = token
 
     async def current(self) -> str:
+        """Returns the configured token, empty for none. Never fails."""
         return self._token
 
     async def renewed(self, refused: str) -> str:
+        """Returns the configured token, also in place of the one that the store did not accept, because there is no
+        other."""
         return self._token
 
 

@@ -83,6 +83,7 @@ class GcsStore(BucketStore):
         return Request("GET", query={**query, **resume})
 
     def _read_page(self, body: bytes) -> ListedPage:
+        """Returns the page in the body, which is JSON, of a GCS listing. Raises ValueError for any other body."""
         return read_page(body)
 
     def _written(self, key: str, answer: Answer) -> Applied | Unknown:

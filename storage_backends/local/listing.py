@@ -69,8 +69,8 @@ class Listing:
 
     def walk(self, folder: int, path: str) -> Walk:
         """Yields the objects of this listing in and below an open directory, in the order of their keys, and between
-        them the names that are no keys of objects. `path` is the key prefix of the directory: empty, or ending in
-        `/`."""
+        them the names of what is no object: no key, or no plain file, such as a link. `path` is the key prefix of the
+        directory: empty, or ending in `/`."""
         for name in self._names(folder, path):
             if not is_key(path + name.rstrip("/")):
                 yield path + name

@@ -61,6 +61,7 @@ class FixedCredentials:
         self._credentials = credentials
 
     async def current(self) -> Credentials:
+        """Returns the configured credentials, without a call of any service."""
         return self._credentials
 
 

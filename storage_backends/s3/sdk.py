@@ -143,6 +143,8 @@ class _Once(AIOHTTPSession):  # type: ignore[misc]
     request when a kept connection breaks during it, and any request to where a redirect leads."""
 
     async def _get_session(self, proxy_url: str | None) -> "_SessionWithoutRedirects":
+        """Returns a session for requests directly or through the proxy, with the resending by aiohttp switched off, in
+        a wrapper that follows no redirect."""
         session: aiohttp.ClientSession = await super()._get_session(proxy_url)
         session._retry_connection = False
         return _SessionWithoutRedirects(session)
@@ -167,6 +169,8 @@ class _Keys(AioCredentials):  # type: ignore[misc]
         self._source = source
 
     async def get_frozen_credentials(self) -> Any:
+        """Returns the configured keys as they are now, as the SDK's tuple of access key, secret key and token. Raises
+        as the source of credentials does."""
         keys = await self._source.current()
         return ReadOnlyCredentials(keys.access_key, keys.secret_key, keys.token)
 

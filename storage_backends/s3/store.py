@@ -78,4 +78,6 @@ class S3Store(BucketStore):
         return Request("GET", "", self._headers, {**query, **resume})
 
     def _read_page(self, body: bytes) -> ListedPage:
+        """Returns the page in the body, which is XML, of an S3 listing. Raises ValueError unless it is a complete
+        page."""
         return read_listing(body)

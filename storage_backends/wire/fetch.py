@@ -82,6 +82,7 @@ def _is_graphic(text: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
+    """Whether a host is `localhost` or a loopback address; False for any other name, which is not resolved."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -79,6 +79,7 @@ def _is_in(network: str, host: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
+    """Whether a host is a loopback address; False for a name, which is not resolved, also for `localhost`."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -59,8 +59,8 @@ def parse_client(text: str, *, plain_loopback: bool) -> ConsoleClient:
 
 
 def parse_endpoint_origin(text: str, *, plain_loopback: bool) -> str:
-    """Returns an origin in lower case, as browsers have it. `plain_loopback` accepts one on this machine without TLS.
-    Raises `ValueError` for any other text."""
+    """Returns an https origin in lower case, as browsers have it; with `plain_loopback` it may also be an http origin
+    on this machine. Raises `ValueError` for any other text."""
     origin = parse_origin(text)
     _origin_of(origin, plain_loopback=plain_loopback)
     return origin

@@ -54,8 +54,8 @@ def failure_of(task: Task) -> tuple[int, str]:
 
 
 def record(task: Task, *, whole: bool) -> JsonObject:
-    """Returns a stored task in the form of the API: of its lease only the time, and only if `whole` its payload and the
-    details of its result."""
+    """Returns a stored task in the form of the API: of its lease only the time; the result if it was successful, or the
+    error code if it failed; and only if `whole` its payload and the stored text of the details."""
     document = task.document
     times: JsonObject = {name: _time(document.get(name)) for name in _TIMES}
     shown: JsonObject = {

@@ -23,7 +23,7 @@ async def list_(context: RequestContext) -> Response:
 
 async def create(context: RequestContext) -> Response:
     """Creates the catalog role that the body describes, without grants, and returns it. Raises the errors of
-    `read_entity` and `RoleKind.create`."""
+    `read_entity`, `Sessions.open_catalog` and `RoleKind.create`."""
     entity = read_entity(context, CATALOG_ROLE)
     made = await catalog_roles.CATALOG_ROLE.create(await _session(context), entity.name, entity.properties)
     return json_response(made, 201)
@@ -36,7 +36,7 @@ async def get(context: RequestContext) -> Response:
 
 async def update(context: RequestContext) -> Response:
     """Replaces the properties of a catalog role by the properties in the body, and returns the role. Raises the errors
-    of `read_update` and `RoleKind.update`."""
+    of `read_update`, `Sessions.open_catalog` and `RoleKind.update`."""
     version, properties = read_update(context)
     name = context.params["catalog-role"]
     return json_response(await catalog_roles.CATALOG_ROLE.update(await _session(context), name, version, properties))
@@ -50,7 +50,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def principal_roles_of(context: RequestContext) -> Response:
-    """Returns the principal roles that have a catalog role. Raises `NotFound` if the catalog role does not exist."""
+    """Returns the principal roles that have a catalog role. Raises `NotFound` if the catalog or the catalog role does
+    not exist."""
     roles = await catalog_roles.principal_roles_using(await _session(context), context.params["catalog-role"])
     return json_response(await principal_roles.roles_by_id(context.sessions.open_authorized_realm(), roles))
 

@@ -85,7 +85,7 @@ async def drop(context: RequestContext) -> Response:
 
 async def _judged_entity(context: RequestContext) -> str:
     """Returns the entity id of the catalog in the path, if the caller has the rights on it that the route requires.
-    Raises the errors of `Session.head`."""
+    Raises the errors of `Sessions.open_catalog` and `Session.head`."""
     session = await context.sessions.open_catalog(context.params["catalog"])
     await session.head()
     return _entity_of(session)

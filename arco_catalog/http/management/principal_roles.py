@@ -33,7 +33,7 @@ async def get(context: RequestContext) -> Response:
 
 async def update(context: RequestContext) -> Response:
     """Replaces the properties of a principal role by the properties in the body, and returns the role. Raises the
-    errors of `read_update` and `RoleKind.update`."""
+    errors of `read_update`, `Sessions.open_realm` and `RoleKind.update`."""
     version, properties = read_update(context)
     name = context.params["principal-role"]
     return json_response(

@@ -25,7 +25,7 @@ async def list_(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Creates the principal that the body describes, and returns it with its client id and its secret, which no later
     response contains. With `credentialRotationRequired` the principal may do nothing before it has rotated the secret.
-    Raises the errors of `read_entity` and `create_principal`."""
+    Raises an error for an invalid body, and the errors of `Sessions.open_realm` and `create_principal`."""
     entity = read_entity(context, PRINCIPAL)
     must_rotate = context.fields.optional("credentialRotationRequired", BOOLEAN) or False
     service = context.sessions.realm_service
@@ -43,7 +43,7 @@ async def get(context: RequestContext) -> Response:
 
 async def update(context: RequestContext) -> Response:
     """Replaces the properties of a principal by the properties in the body, and returns the principal. Raises the
-    errors of `read_update` and `update_principal`."""
+    errors of `read_update`, `Sessions.open_realm` and `update_principal`."""
     version, properties = read_update(context)
     session = context.sessions.open_realm()
     return json_response(await principals.update_principal(session, context.params["principal"], version, properties))

@@ -18,8 +18,8 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates a semantic model with the name and the document in the body, and returns it. Raises the errors of
-    `create_semantic_model`."""
+    """Creates a semantic model with the name and the document in the body, and returns it. Raises an error for an
+    invalid body, and the errors of `create_semantic_model`."""
     name, document = context.new_name(), context.fields.required("document", OBJECT)
     return answer_response(
         await semantic_models.create_semantic_model(context.sessions.open(), context.namespace, name, document)

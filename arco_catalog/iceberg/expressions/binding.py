@@ -76,7 +76,8 @@ class Binder:
 
     def bind(self, expression: Expression) -> BoundFilter:
         """Returns the filter with columns and values in place of names and literals. Raises `BadRequest` for a column
-        that does not exist or is inside a list or map, and for literals and transforms that don't fit its type."""
+        that does not exist or is inside a list or map, for a name that several columns have in lower case if case is
+        ignored, and for literals and transforms that don't fit its type."""
         return self._bind(without_not(expression))
 
     def _bind(self, expression: Expression) -> BoundFilter:
@@ -247,8 +248,8 @@ def _comparison(operation: Operation, bound: Bound) -> Condition | Constant:
 
 
 def _original(predicate: Predicate, column: Column, of_term: str) -> Predicate:
-    """Returns the predicate as clients read it: by the column's name as the filter has it, and with each literal whose
-    type the filter states in the form of the term's type."""
+    """Returns the predicate as clients read it: with the column's name (as the filter has it, or for an id as the
+    schema has it), and with each literal whose type the filter states in the form of the term's type."""
     named = predicate.term.column
     term = predicate.term if isinstance(named, str) else Term(column.name, predicate.term.transform)
     literals = tuple(literal if literal.type is None else _untyped(literal, of_term) for literal in predicate.literals)

@@ -165,7 +165,8 @@ _COMPARISONS: dict[Operation, Callable[[Key], Callable[[Key], bool]]] = {
 
 
 def _range_test(condition: Condition, order: Order | None) -> RangeTest | None:
-    """Returns a test whether any value between two bounds can meet a condition; None for an operation without one."""
+    """Returns a test whether any value between two bounds can meet a condition, in this order (None is that of Python's
+    operators); None for an operation without such a test."""
     if condition.operation not in _RANGES:
         return None
     test = _RANGES[condition.operation]([order(value) if order else value for value in condition.values])

@@ -212,8 +212,8 @@ class _Parser:
         return self._bare_literal(value[_VALUE], self._counted(_text(value, "data-type")))
 
     def _bare_literal(self, value: JsonValue, of_type: str | None) -> Literal:
-        """Returns a literal of this value and type; None if the filter gives no type. Fails for other JSON than a
-        boolean, a string, or a finite number of at most 64 bits, and for too many literals."""
+        """Returns a literal of this value and type; `of_type` is None if the filter gives no type. Fails for other JSON
+        than a boolean, a string, or a finite number of at most 64 bits, and for too many literals or characters."""
         self._literals -= 1
         if self._literals < 0:
             raise BadRequest(f"A filter may have at most {MAX_LITERALS:,} literals: {_ADVICE}")

@@ -102,7 +102,8 @@ def _from_float(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_text(value: Value, base: str, type_name: str) -> Bound | None:
-    """Returns the value of the type in a text, such as a date in ISO 8601; None if there is no conversion. Fails for a
+    """Returns the value of the type in a text, such as a date in ISO 8601, or for a decimal the two values between
+    which it is; None if there is no conversion, also for a malformed number, UUID or hexadecimal text. Fails for a
     malformed date or time."""
     read = _TEXTS.get(base)
     return None if read is None else read(cast(str, value), type_name)

@@ -46,6 +46,9 @@ class _Bootstrap(EntityChange):
         self.credentials, self.reopen = credentials, reopen
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the index changes that make the root principal and the principal role that manages the realm, which
+        root gets, and that end a drop of the realm. The body is None. Raises `CommitFailed` for a dropped realm without
+        `reopen`, and `AlreadyExists` if there is a root principal."""
         yield Needs(keys=[principal_key(ROOT_PRINCIPAL), REALM_STATE])
         if is_dropped(index) and not self.reopen:
             raise CommitFailed(

@@ -77,6 +77,8 @@ class PurgeCancellation(EntityChange):
     becomes one of a plain drop. The `edits` of a subclass must load `TOMBSTONES`."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the change by `edits`, and adds the index changes that turn all unfinished purges into plain drops,
+        in their tombstones. Raises as `edits` does."""
         index = read_set.head.index
         planned = yield from super().change(read_set, attempt)
         plain: dict[str, JsonObject | None] = {}
@@ -96,10 +98,14 @@ class _End(PurgeCancellation):
         """Status by task id, of the tasks that a refusal would name; None for a task without a valid record."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
+        """Whether `load_base` must be called: the catalog's tombstones are not loaded, or the status of a task was not
+        read, of the first `MAX_NAMED` unfinished purges."""
         index = read_set.head.index
         return bool(index.missing(Needs(scans=[TOMBSTONES])) or self._unread(index))
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
+        """Loads the catalog's tombstones, and reads the status of the tasks of the first `MAX_NAMED` unfinished purges,
+        unless it was read before. Raises `StoreError`."""
         index = read_set.head.index
         await load(self.state, index, Needs(scans=[TOMBSTONES]))
         tasks = self._unread(index)
@@ -119,6 +125,10 @@ class _End(PurgeCancellation):
         return None if stored is None else stored.task.status
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the closing of the catalog's registry; the body names the tables whose purges are cancelled with it.
+        If this entry has closed it before, it returns no index changes, and the body of that time. Raises
+        `CatalogChanged` if the catalog was undropped since, and `NamespaceNotEmpty` for a namespace and for an
+        unfinished purge that may not be cancelled."""
         yield Needs(keys=[CATALOG_STATE], scans=[Scan(namespaces_in(()), until=lambda entry: True), TOMBSTONES])
         state = CatalogState.of(index)
         if self.entry.entity in state.former:

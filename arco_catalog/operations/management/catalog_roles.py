@@ -89,6 +89,9 @@ class _Drop(EntityChange):
         self.name = name
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the removal of the catalog role with the grants of it and the assignments to principal roles; the
+        version is kept, so that the next role of the name has a higher one. The body is None. Raises `NotFound`, and
+        an error for the role that manages the catalog."""
         yield Needs(keys=[catalog_role_key(self.name)])
         role = CATALOG_ROLE.existing(index, self.name)
         if self.name == CATALOG_ADMIN:
@@ -113,6 +116,9 @@ class _Assign(EntityChange):
         self.principal_role, self.name, self.used = principal_role, name, used
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the assignment of the catalog role to the principal role, also if there is one already, or, if not
+        `used`, the removal of it. The body is None. Raises `NotFound` for the catalog role, and an error if there
+        is none to remove."""
         yield Needs(keys=[catalog_role_key(self.name)])
         role = CATALOG_ROLE.existing(index, self.name)
         yield Needs(keys=[usage_key(self.principal_role.entity, role.entity)])

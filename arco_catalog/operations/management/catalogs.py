@@ -259,6 +259,9 @@ class _Create(EntityChange):
         self.locations = locations_of(request.properties, request.storage)
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the entry of the new catalog under the name, with a higher version than a dropped catalog of the
+        name had. The body has the catalog. Raises `AlreadyExists`, and an error if a location overlaps one of
+        another catalog, unless that is allowed."""
         yield Needs(keys=[catalog_key(self.request.name)], scans=[Scan(catalogs())])
         if find_catalog(index, self.request.name) is not None:
             raise AlreadyExists(f"Catalog already exists: {self.request.name}")
@@ -286,6 +289,10 @@ class _Update(EntityChange):
         self.update, self.check, self.overlap = update, check, overlap
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the entry with the properties and the storage configuration that the update has; the base location
+        stays if the new properties have none. The body has the catalog. Raises `CatalogChanged` if the name belongs to
+        another catalog, `CommitFailed` for another version than the expected one, and an error for a fixed part of
+        the storage and a new location that is not allowed or overlaps."""
         update = self.update
         yield Needs(keys=[catalog_key(update.name)], scans=[Scan(catalogs())])
         before = _same_catalog(index, update.name, update.entity)
@@ -347,6 +354,8 @@ class _Begin(EntityChange):
         self.admin, self.owned = admin, owned
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the entries of the role that manages the catalog, and of the assignment to the principal role
+        `admin`; none if the catalog has that role, whichever principal role may use it. The body is None."""
         yield Needs(keys=[catalog_role_key(CATALOG_ADMIN)])
         if index.get(catalog_role_key(CATALOG_ADMIN)) is not None:
             return {}, None

@@ -50,6 +50,9 @@ class EntityChange(RegistryMutation):
         None for an empty one. Fields of a stored entry that the changes do not name stay. Raises `Refusal`."""
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the change by `edits`, in which entries keep the fields that only the stored ones have, and the
+        response with `status`. Raises `Forbidden` first for a change of a dropped realm, unless it revives the realm,
+        and then as `edits` does."""
         index = read_set.head.index
         if self.session.state.paths.folder == REALM_FOLDER and not self.revives_realm:
             yield Needs(keys=[REALM_STATE])

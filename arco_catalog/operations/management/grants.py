@@ -119,6 +119,9 @@ class _Change(EntityChange):
         self.role, self.grant, self.add, self.cascade = role, grant, add, cascade
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the grant of the role on the securable with the privilege, or without it; with `cascade` also the
+        grants on everything inside. The body is None. Raises `NotFound` for the role, the errors of `absent` for the
+        securable, an error if there is no such privilege to take away, and `PendingTransaction`."""
         yield Needs(keys=[catalog_role_key(self.role)])
         role = CATALOG_ROLE.existing(index, self.role)
         securable = self.grant.securable

@@ -144,6 +144,9 @@ class _Drop(EntityChange):
         self.name = name
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the removal of the principal role with the grant on the realm and the memberships of principals; the
+        version is kept, so that the next role of the name has a higher one. The body is None. Raises `NotFound`, and
+        an error for the role that manages the realm."""
         yield Needs(keys=[principal_role_key(self.name)])
         role = PRINCIPAL_ROLE.existing(index, self.name)
         if self.name == SERVICE_ADMIN:
@@ -169,6 +172,9 @@ class _Assign(EntityChange):
         self.principal, self.role, self.member = principal, role, member
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the membership of the principal in the principal role, also if there is one already, or, if not
+        `member`, the removal of it. The body is None. Raises `NotFound` for either, and an error if there is none
+        to remove, and for that of the root principal in the role that manages the realm."""
         yield Needs(keys=[principal_key(self.principal), principal_role_key(self.role)])
         principal, role = existing_principal(index, self.principal), PRINCIPAL_ROLE.existing(index, self.role)
         yield Needs(keys=[roles_of(principal.entity) + role.entity])

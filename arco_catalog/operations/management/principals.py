@@ -131,6 +131,9 @@ class _Create(EntityChange):
         self.name, self.properties, self.credentials, self.must_rotate = name, properties, credentials, must_rotate
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the entries of the new principal under name, id, client id and subject. The body has the principal,
+        without the secret. Raises `AlreadyExists` if another has the name, the client id or the subject, and
+        an error for an invalid subject."""
         subject = self.properties.get(SUBJECT)
         keys = [principal_key(self.name), client_key(self.credentials.client_id)]
         yield Needs(keys=keys if subject is None else [*keys, subject_key(subject)])
@@ -178,6 +181,9 @@ class _Update(EntityChange):
         self.name, self.expected, self.properties = name, expected, properties
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the principal's entry with these properties in place of all others, and with the subject in them, or
+        none. The body has the principal. Raises `NotFound`, `CommitFailed` for another version than the expected one,
+        an error for an invalid subject, and `AlreadyExists` if another principal has it."""
         subject = self.properties.get(SUBJECT)
         yield Needs(keys=[principal_key(self.name), *([] if subject is None else [subject_key(subject)])])
         before = existing_principal(index, self.name)
@@ -201,6 +207,9 @@ class _ChangeCredentials(EntityChange):
         self.name, self.made, self.rotate = name, made, rotate
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the principal's entry with new credentials, which need not be rotated, and for a rotation with the
+        newest secret besides. The body has the principal, without secrets. Raises `NotFound`, and `AlreadyExists` if
+        another principal has the client id."""
         yield Needs(keys=[principal_key(self.name)])
         before = existing_principal(index, self.name)
         new = self.made(before)
@@ -227,6 +236,9 @@ class _Drop(EntityChange):
         self.name = name
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the removal of the principal with the memberships in principal roles; the version is kept, so that
+        the next principal of the name has a higher one. The body is None. Raises `NotFound`, and an error for the
+        root principal."""
         yield Needs(keys=[principal_key(self.name)])
         principal = existing_principal(index, self.name)
         if self.name == ROOT_PRINCIPAL:

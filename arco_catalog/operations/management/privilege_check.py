@@ -156,6 +156,7 @@ class _Batch:
 
 
 def _is_allowed(result: JsonValue) -> bool:
+    """Whether the result of a check has `allowed: true`; False for a value of any other form."""
     return isinstance(result, dict) and result.get("allowed") is True
 
 

@@ -96,6 +96,8 @@ class _Create(_RoleChange):
         self.additional = additional
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the entry of the new role under the name, with a higher version than a dropped role of the name had.
+        The body has the role. Raises `AlreadyExists`."""
         yield Needs(keys=[self.role.key(self.name)])
         if index.get(self.role.key(self.name)) is not None:
             raise AlreadyExists(f"{self.role.what.capitalize()} already exists: {self.name}")
@@ -121,6 +123,8 @@ class _Update(_RoleChange):
         self.expected = expected
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the role's entry with these properties in place of all others, and the next version. The body has
+        the role. Raises `NotFound`, and `CommitFailed` for another version than the expected one."""
         yield Needs(keys=[self.role.key(self.name)])
         before = self.role.existing(index, self.name)
         check_version(before, self.expected, self.role.what.capitalize())

@@ -95,6 +95,9 @@ class _Attach(_Mapping):
         self.parameters = parameters
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the attachment of the policy to the target, with the parameters in place of earlier ones. Raises
+        `NoSuchPolicy`, the errors of `existing_target`, an error for a kind of target, parameters and a number of
+        policies that are not allowed, and `ConflictPolicyAttachment` for a second policy of one inheritable type."""
         index = read_set.head.index
         policy, target = yield from self.found(index)
         if target.name is not None:
@@ -130,6 +133,8 @@ class _Detach(_Mapping):
     kind = "detach-policy"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the removal of the policy's attachment to the target. Raises `NoSuchPolicy`, the errors of
+        `existing_target`, and `NoSuchMapping` if the policy is not attached to it."""
         index = read_set.head.index
         policy, target = yield from self.found(index)
         if all(entity != policy.entity for entity, _ in attachments(index, target.entity)):

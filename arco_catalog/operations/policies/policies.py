@@ -126,6 +126,9 @@ class _Create(PolicyChange):
         self.text = text
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the creation of the policy, at version 0 or above that of a dropped policy of the name, and the
+        write of the text. Raises `NoSuchNamespace`, `AlreadyExists`, and an error for a description or content that
+        is too long or not allowed."""
         index = read_set.head.index
         yield Needs(keys=[namespace_key(self.namespace), self.key])
         existing_namespace(index, self.namespace)
@@ -163,6 +166,8 @@ class _Update(PolicyChange):
         """The stored description of the policy, by the value's id."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
+        """Whether `load_base` must be called: the policy's entry is not loaded, or the text was not read yet. False if
+        there is no such policy."""
         index = read_set.head.index
         if index.missing(Needs(keys=[self.key])):
             return True
@@ -170,6 +175,8 @@ class _Update(PolicyChange):
         return policy is not None and policy.value not in self._known
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
+        """Loads the policy's entry, reads the text of it from the store, and keeps it for `change`; reads no text if
+        there is no such policy."""
         index = read_set.head.index
         await load(self.state, index, Needs(keys=[self.key]))
         policy = find_policy(index, self.namespace, self.name)
@@ -177,6 +184,9 @@ class _Update(PolicyChange):
             self._known[policy.value] = await self.session.state.description("policy", policy.value)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        """Plans the replacement of the policy's text, with the next version; `NoOp` if the text does not differ.
+        Raises `NoSuchPolicy`, an error without an expected version and for a text that is too long or not allowed,
+        and `PolicyVersionMismatch` for another version."""
         yield Needs(keys=[self.key])
         policy = existing_policy(read_set.head.index, self.namespace, self.name)
         if self.expected is None:
@@ -208,6 +218,9 @@ class _Drop(PolicyChange):
         self.detach_all = detach_all
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the drop of the policy with the grants on it and all attachments, and keeps the version, so that the
+        next policy of the name has a higher one. Raises `NoSuchPolicy`, and without `detach_all` `PolicyInUse` if it is
+        attached to something that exists."""
         index = read_set.head.index
         yield Needs(keys=[self.key])
         policy = existing_policy(index, self.namespace, self.name)

@@ -92,8 +92,8 @@ class ScanManifests:
         return pieces
 
     def _is_scanned(self, manifest: ManifestFile, snapshot_id: int) -> bool:
-        """Whether the scan reads a manifest: for an incremental scan one that the snapshot has added, else one with
-        live files."""
+        """Whether the scan reads a manifest: for an incremental scan one that the snapshot has added and that has added
+        files, else one with live files."""
         if self.is_incremental:
             return manifest.added_snapshot_id == snapshot_id and manifest.added_files_count > 0
         return manifest.live_files_count > 0

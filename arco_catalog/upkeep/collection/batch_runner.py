@@ -49,6 +49,8 @@ class LocalRunner:
     async def run_batches(
         self, run: Run, entities: Entities, batches: AsyncGenerator[Batch[T, R], None]
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
+        """Does the work of one batch after the other in this process, in order, and yields the batch with the result of
+        it. Closes `batches` at the end. Raises what the work raises."""
         async with aclosing(batches):
             async for batch in batches:
                 yield batch, await batch.work(run, entities, batch.items)

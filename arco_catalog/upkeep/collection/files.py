@@ -38,8 +38,8 @@ async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: i
 
 async def remove_manifest_list(run: Run, entity: str, metadata_location: str, location: str) -> None:
     """Deletes the manifest list of a rebased append that never applied, after its metadata file, the only file that
-    names it. Keeps the list if a registration has claimed the metadata file. Does nothing if the list does not exist or
-    is in no store of this catalog. A dry run only counts the list."""
+    names it. Keeps the list if another entity may have the metadata file (`claim_for_removal`). Does nothing if the
+    list does not exist or is in no store of this catalog. A dry run only counts the list, without that check."""
     try:
         found = await run.session.files.begin_of(location, MAX_COUNTED_BYTES)
     except BadRequest:

@@ -37,6 +37,7 @@ class Marker:
     late: Sequence[Slot] = ()
 
     def key(self, slot: int) -> str:
+        """Returns the key of a slot of the marker in the store, whether or not there is such a slot."""
         return f"{self.prefix}{slot}.json"
 
     @property
@@ -93,8 +94,8 @@ async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> 
 
 
 async def _batches(run: Run, oldest: _OldestSlot) -> AsyncGenerator[Batch[Due, Sequence[int]], None]:
-    """Yields batches of markers with slots that are all old enough by the listing, and notes the oldest slot of the
-    others in `oldest`."""
+    """Yields batches of markers of which the oldest slot in the listing is older than the retention of markers and a
+    margin; notes the oldest slot of the others in `oldest`."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     async with aclosing(run.pages(run.paths.markers)) as pages:
         async for page, now_ms in pages:

@@ -102,9 +102,9 @@ async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryStat
 
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
     """Deletes registry commits that never were HEAD, and old ones that the pipeline has read and no later commit is
-    computed from. If the history has a gap, commits that are not in it are deleted only when they are old, too. Keeps
-    the commits of HEAD and of the newest commit with an object that is a week old, whose sequence number it sets in
-    `history.past`."""
+    computed from; a dry run only counts them. If the history has a gap, commits that are not in it are deleted only
+    when they are old, too. Keeps the commits of HEAD and of the newest commit with an object that is a week old, whose
+    sequence number it sets in `history.past`."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
     needed_from = await _needed_from(run, history, pipeline)

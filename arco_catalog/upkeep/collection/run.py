@@ -45,6 +45,7 @@ class Run:
 
     @property
     def paths(self) -> Paths:
+        """The paths of the collected catalog's objects in the store."""
         return self.session.state.paths
 
     def check_may_continue(self) -> None:

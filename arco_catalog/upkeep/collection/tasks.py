@@ -58,8 +58,8 @@ async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) 
 
 
 async def _collect_ended(run: Run, entities: Entities, versions: Sequence[Listed]) -> None:
-    """Deletes the tasks that are old, have ended, and are not in the registry. `versions` has one version of each task
-    to examine."""
+    """Deletes the tasks that are old, have ended, and are not in the registry; a dry run only counts them. `versions`
+    has one version of each task to examine. Tasks that can't be read add to the unreadable ones of the run."""
     for task in (_task(run, each) for each in versions):
         stored = await run.unless_unreadable(f"task {task}", read_task(run.session.state, task))
         if stored is not None and await _is_over(run, stored):

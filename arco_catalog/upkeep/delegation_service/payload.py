@@ -65,8 +65,8 @@ class DelegatedPurge:
 
     @classmethod
     def parse(cls, body: JsonObject) -> Self:
-        """Reads a `TaskPayload` of the service's API. Raises `BadRequest` if it lacks a field, has an invalid one or an
-        unknown operation, or has more than `MAX_BYTES` bytes in `config`, or in all the rest."""
+        """Reads a `TaskPayload` of the service's API. Raises an error if a required field is missing, a field is
+        invalid, the operation is unknown, or `config`, or all the rest, has more than `MAX_BYTES` bytes."""
         request = Fields(body)
         common = Fields(request.required("common_payload", OBJECT), "request.common_payload")
         operation = common.required("operation_type", one_of(*TASK_TYPES))

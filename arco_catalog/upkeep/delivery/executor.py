@@ -34,6 +34,7 @@ class DeliveryExecutor:
         self._sinks = sinks
 
     def takes(self, task: Task) -> bool:
+        """Whether this executor has `sinks`, whatever the task is."""
         return self._sinks is not None
 
     async def execute(self, execution: Execution) -> TaskResult:

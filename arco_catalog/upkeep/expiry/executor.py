@@ -38,6 +38,7 @@ class ExpiryExecutor:
     """Expires snapshots of tables, and deletes what only these needed, in this process."""
 
     def takes(self, task: Task) -> bool:
+        """Returns True: it executes every task of this type."""
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:

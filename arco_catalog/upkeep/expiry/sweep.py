@@ -29,6 +29,7 @@ class SweepExecutor:
     expired by it."""
 
     def takes(self, task: Task) -> bool:
+        """Returns True: it executes every task of this type."""
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:

@@ -221,7 +221,8 @@ class _Walk:
 
     async def go(self, session: Session, files: int) -> None:
         """Goes back along the chain by so many files, or to the end, and adds them to `trail`; at the end sets
-        `is_over`. Raises `StoreError`."""
+        `is_over`, and `has_arrived` if that is where the walk was to lead. Of more than `MAX_TRAIL` files it keeps the
+        oldest. Raises `StoreError`."""
         for _ in range(files):
             file = self._next
             if file is None or file.location in (self._until, self._pointer.registered_from):

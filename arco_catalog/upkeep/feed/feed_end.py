@@ -70,7 +70,7 @@ class FeedEnd:
             await self.cursors.write(session.state)
 
     async def check_stored(self, session: Session) -> None:
-        """Returns if the last segment is stored, unless this step has created or read it. Raises
+        """Returns if the last segment is stored; does not read it if this step has created or read it. Raises
         `FeedSetBack` if a restore has removed it: what follows it would follow nothing."""
         if self.last is None or self.last.id == self.seen:
             return

@@ -38,8 +38,8 @@ class EnteredFiles:
         self.is_over = False
 
     async def go(self, session: Session, segments: int) -> None:
-        """Reads the given number of segments backwards, or up to the oldest one, and adds the files in them; sets
-        `is_over` if there is no other one. Raises as `records_back` does."""
+        """Reads the given number of segments backwards, or up to the oldest one, and adds the entity's files in them;
+        sets `is_over` if there is no other one. Raises as `records_back` does."""
         for _ in range(segments):
             session.check_deadline()
             segment = None if self._next is None else await read_segment(session.state, self._next)

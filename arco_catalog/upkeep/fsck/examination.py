@@ -88,6 +88,7 @@ class Examination:
 
     @property
     def paths(self) -> Paths:
+        """The paths of the checked objects in the store: of a catalog, a realm or a delegation service."""
         return self.session.state.paths
 
     @property

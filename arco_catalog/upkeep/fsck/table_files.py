@@ -189,8 +189,9 @@ class TableFiles:
             self._report(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
-        """Adds a finding to the tally if the data or delete file of a manifest's entry does not exist or does not have
-        this size. Does nothing for an entry that is deleted, and for a file that was checked before."""
+        """Adds a finding to the tally if an entry of a manifest names no file, or if its data or delete file does not
+        exist or does not have this size. Does nothing for an entry that is deleted, and for a file that was checked
+        before and is among the first `REMEMBERED`."""
         named = record.get("data_file")
         file = named.get("file_path") if isinstance(named, dict) else None
         if not isinstance(named, dict) or not isinstance(file, str):

@@ -106,15 +106,16 @@ class KnownDirectories:
         self._added[entity] = entry
 
     async def write_if_due(self) -> None:
-        """Stores the records that were added, if there are many or the last write was long ago. Raises `LeaseLost` if
-        the lease of the purge is over."""
+        """Stores the records that were added, as `write` does, if there are many or the last write was long ago. Raises
+        `LeaseLost` if the lease of the purge is over."""
         passed_ms = self._execution.runtime.boot_ms() - self._written_ms
         if len(self._added) >= WRITE_AFTER_TABLES or passed_ms >= WRITE_AFTER_MS:
             await self.write()
 
     async def write(self) -> None:
         """Stores the records that were added, and removes from the same shards the records of tables that had no
-        pointer in `find_unchanged`. Raises `LeaseLost` if the lease of the purge is over, and `StoreError`."""
+        pointer in `find_unchanged`. A failure of the store is only logged, and later purges read these tables again.
+        Raises `LeaseLost` if the lease of the purge is over."""
         shards: dict[int, dict[str, FileDirectories]] = {}
         for entity, entry in self._added.items():
             shards.setdefault(shard_of(entity), {})[entity] = entry

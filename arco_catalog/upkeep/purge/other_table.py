@@ -156,7 +156,7 @@ class _Reading:
 
     def partial(self) -> PartialRead | None:
         """Returns the read up to the present position, for a later lease to continue; None if no manifest is read yet,
-        or if the directories are more than a record takes."""
+        if the table has no pointer, or if the directories are more than a record takes."""
         position = self.position
         if position == ReadPosition():
             return None

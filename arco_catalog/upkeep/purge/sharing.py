@@ -184,9 +184,10 @@ class _Round:
 
 
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:
-    """Returns the name and entity of every Iceberg table of the catalog, live or dropped and not purged, except the one
-    with this `entity`; no views. Raises `TaskFailed` for a table of another format with a location that overlaps these
-    locations: this catalog can't read which files it has."""
+    """Returns the name and entity of every Iceberg table of the catalog that has a pointer, live or dropped and not
+    purged, except the one with this `entity`; no views. Raises `TaskFailed` for an entity without a pointer, such as a
+    table of another format, with a location that overlaps these locations: this catalog can't read which files it
+    has."""
     own = [Location.of_normal(normal) for normal in locations]
     tables: list[tuple[str, str]] = []
     async with aclosing(other_relations(execution, entity)) as relations:

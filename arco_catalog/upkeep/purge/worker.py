@@ -24,6 +24,7 @@ class LeftToThePipeline:
     task."""
 
     def takes(self, task: Task) -> bool:
+        """Returns False, for every task."""
         return False
 
     async def execute(self, execution: Execution) -> TaskResult:
@@ -31,6 +32,7 @@ class LeftToThePipeline:
         raise NotImplementedError
 
     async def abandon(self, execution: Execution, reason: str) -> None:
+        """Raises `NotImplementedError`: a worker does not call it, because `takes` is False."""
         raise NotImplementedError
 
 
