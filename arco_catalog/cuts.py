@@ -97,9 +97,10 @@ def read_cut(
 ) -> Cut:
     """Returns the snapshots that these tables have at one instant, by the catalog at `uri`. A name is a text with dots,
     or its levels. `headers` are sent with each request, such as `Authorization`. While the tables change too often, or
-    their states exceed one response, it tries again, after the pause that the catalog requests, `tries` times in all;
-    it blocks meanwhile. Raises `CutError` if the catalog gives no cut, or does not know `consistent`; `LookupError` for
-    a name without a table; `OSError` if no catalog responds; and `ValueError` if `tries` is less than 1."""
+    their states exceed one response, it tries again, `tries` times in all, in the first case after the pause that the
+    catalog requests; it blocks meanwhile. Raises `CutError` if the catalog gives no cut, or does not know `consistent`;
+    `LookupError` for a name without a table; `OSError` if no catalog responds; and `ValueError` if `tries` is less than
+    1."""
     endpoint = _Endpoint(f"{uri.rstrip('/')}/v1/{quote(warehouse, safe='')}/resolve", headers or {})
     wanted, known = [*map(_levels, names)], dict[Levels, _State]()
     for left in reversed(range(tries)):
@@ -180,7 +181,7 @@ def _states(response: Json, known: Mapping[Levels, _State]) -> dict[Levels, _Sta
             snapshot_id = each["result"]["table"]["metadata"].get("current-snapshot-id")
             found[levels] = _State(each["etag"], None if snapshot_id == -1 else snapshot_id)
         else:
-            raise LookupError(f"There is no table {'.'.join(levels)}")
+            raise LookupError(f"There is no table {'.'.join(levels)}, or the caller may not know of it; a view is none")
     return found
 
 

@@ -144,6 +144,6 @@ async def _walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Sequenc
             if unanswered == MAX_UNANSWERED:
                 raise StoreUnavailable(
                     f"the store failed for all tables of {MAX_UNANSWERED} groups of {CONCURRENCY} one after the other, "
-                    f"so this part of the job writes no receipts: {walks[0].stats.unreadable}"
+                    f"so this part of the job fails, and the job does the halves of it: {walks[0].stats.unreadable}"
                 )
     return done

@@ -28,11 +28,12 @@ HEAD = """\
 
 <!-- Made by `python -m tools.configuration`: do not edit. -->
 
-Every option of `arco serve` can also be set by a variable; if both are set, the option counts. A size ends with KB, MB
-or GB. The variable of a switch is `true` or `false`. Commas separate several values in one variable. For S3 stores the
-region, keys and endpoint come from the usual `AWS_*` variables, for Azure stores the account, credentials and endpoint
-from the usual `AZURE_*` variables (see [Stores](stores.md)), for GCS stores the credentials and endpoint from the usual
-`GOOGLE_*` variables (see [Operating](operating.md)). The usual `OTEL_*` variables set where traces go.
+Every option of `arco serve` can also be set by a variable; if both are set, the option counts. A size is a number with
+KB, MB or GB behind it, or without a unit one of bytes. The variable of a switch is `true` or `false`. Commas separate
+several values in one variable. For S3 stores the region, keys and endpoint come from the usual `AWS_*` variables, for
+Azure stores the account, credentials and endpoint from the usual `AZURE_*` variables (see [Stores](stores.md)), for GCS
+stores the credentials and endpoint from the usual `GOOGLE_*` variables (see [Operating](operating.md)). The usual
+`OTEL_*` variables set where traces go.
 
 ## arco serve
 
@@ -41,9 +42,9 @@ from the usual `AZURE_*` variables (see [Stores](stores.md)), for GCS stores the
 """
 
 FUNCTIONS_HEAD = """\
-A function on Lambda has no options. It reads {shared} as `arco serve` does, with two exceptions: `ARCO_WAREHOUSE` must
-be set, and without `ARCO_METRICS_NAMESPACE` its metrics are in CloudWatch's namespace `ArcoCatalog` (if the variable is
-set and empty, there are none). A function also reads these variables:"""
+A function on Lambda has no options. It reads {shared} as `arco serve` does, with three exceptions: `ARCO_WAREHOUSE`
+must be set; `ARCO_AUDIT_LOG` can only be `-`; and without `ARCO_METRICS_NAMESPACE` its metrics are in CloudWatch's
+namespace `ArcoCatalog` (if the variable is set and empty, there are none). A function also reads these variables:"""
 STORES_HEAD = """
 ## Stores
 

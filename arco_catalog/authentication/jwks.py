@@ -248,7 +248,9 @@ class IssuerKeys:
             uri = discovered_uri(discovery, self._issuer, plain_loopback=self._plain_loopback)
             keys = parse_keys(await self._get(uri, MAX_KEYS_BYTES))
         except NoUsableKey as error:
-            _LOG.warning("no token of the issuer %s is accepted: %s", self._issuer, error)
+            _LOG.warning(
+                "no token of the issuer %s is accepted until it publishes a usable key: %s", self._issuer, error
+            )
             self._replace(())
             return False
         except (StoreError, ValueError) as error:

@@ -76,6 +76,10 @@ class OidcAuthenticator:
         }
 
     async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult | None:
+        """Returns the principal of a bearer token, from the cache or by verifying the token; None without a token, and
+        for one that is no JWT or of an issuer that is not configured. A cached one may start a refresh of the keys in
+        the background. Raises `NotAuthorized` for an invalid token of a configured issuer, and `Unavailable` without
+        the keys."""
         token = credentials.bearer
         if token is None:
             return None
@@ -138,13 +142,14 @@ def key_id(unverified: UnverifiedToken) -> str:
         raise NotAuthorized("The token is not an access token: its header has another 'typ', or has 'crit'")
     key_id = header.get("kid")
     if not isinstance(key_id, str) or not 0 < len(key_id) <= MAX_KEY_ID:
-        raise NotAuthorized("The token has no key id (header 'kid')")
+        raise NotAuthorized(f"The token has no key id of 1 to {MAX_KEY_ID} characters (header 'kid')")
     return key_id
 
 
 def result_of(claims: JsonObject, issuer: Issuer) -> AuthenticationResult:
     """Returns the result for a token of an issuer, given by its verified claims: the principal, its roles and the
-    token's scopes. Raises `NotAuthorized` if a claim is missing or malformed, or the token is no bearer token."""
+    token's scopes. Fails if the claim of the principal is missing or malformed, the one of the roles
+    is malformed, or the token is no bearer token."""
     check_bearer_token(claims)
     subject = text_claim({issuer.principal_claim: claim_at(claims, issuer.principal_claim)}, issuer.principal_claim)
     identity = Identity(f"{issuer.url} {subject}", roles_in(claims, issuer.roles_claim), issued=True)

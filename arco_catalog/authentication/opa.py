@@ -182,7 +182,7 @@ class WireSend:
                     return await self._pools.exchange("POST", url, self._headers, body)
         except TimeoutError as error:
             host = urlsplit(url).netloc
-            raise StoreUnavailable(f"{host} did not answer within {self._timeout_s:g} s") from error
+            raise StoreUnavailable(f"the policy's server {host} did not answer within {self._timeout_s:g} s") from error
 
     async def close(self) -> None:
         """Closes the connections to the policy's server that belong to this event loop, and forgets any of another

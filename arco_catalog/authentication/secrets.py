@@ -110,7 +110,9 @@ class Secrets:
         many wait."""
         if self._under_way > self._waiting:
             raise TooManyRequests(
-                "Too many client secrets are being compared in this process: try again in 2 seconds", retry_after=2
+                "Too many client secrets are being hashed in this process, to compare or store them: try again in 2 "
+                "seconds",
+                retry_after=2,
             )
         self._under_way += 1
         working = asyncio.get_running_loop().run_in_executor(_thread(), _scrypt, salt, secret)
@@ -136,6 +138,8 @@ def _sha256(salt: bytes, secret: str) -> bytes:
 
 
 def _scrypt(salt: bytes, secret: str) -> bytes:
+    """Returns the 32 bytes that scrypt derives from a salt and a secret, with the cost that this module fixes. Blocks
+    the calling thread meanwhile."""
     return hashlib.scrypt(
         secret.encode("utf-8", "surrogatepass"),
         salt=salt,

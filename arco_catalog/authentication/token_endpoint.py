@@ -171,16 +171,20 @@ class TokenEndpoint:
     async def _by_credentials(
         self, client_id: str, secret: str, scope: str | None, realm: str, principals: Principals
     ) -> TokenClaims:
-        """Returns the claims of a token for the client with this id and secret, with the roles that the scope requests.
-        Raises `OAuthError` for an unknown client, a wrong secret, and a scope that is unknown or that the client may
-        not have."""
+        """Returns the claims of a token for the client with this id and secret, with the roles that the scope requests;
+        whether the client has these roles is not tested here. Raises `OAuthError` for an unknown client, a wrong
+        secret, an unknown scope, and the scope for tasks if the client does not have the role for it; and
+        `TooManyRequests` if too many secrets are being checked."""
         principal = None if len(client_id) > MAX_CLIENT_ID else await principals.by_client_id(client_id)
         found = await self.secrets.check(secret, () if principal is None else principal.secrets)
         if principal is None or found is None:
             raise OAuthError("invalid_client", _UNKNOWN_CLIENT)
         roles, executes_tasks = _requested(scope, None)
         if executes_tasks and not await principals.has_role(principal, EXECUTE_TASKS):
-            raise OAuthError("invalid_scope", f"The client does not have the principal role {EXECUTE_TASKS}")
+            raise OAuthError(
+                "invalid_scope",
+                f"The scope requests {EXECUTE_TASKS}, and the client does not have the principal role of that name",
+            )
         token_claims = TokenClaims(realm, principal.entity, principal.name, client_id, roles, fingerprint(found))
         return replace(token_claims, executes_tasks=executes_tasks)
 
@@ -202,7 +206,9 @@ class TokenEndpoint:
             token_claims = await self._for_another(claims, headers, realm, principals)
         roles, executes_tasks = _requested(form.get("scope"), token_claims.roles)
         if executes_tasks and not token_claims.executes_tasks:
-            raise OAuthError("invalid_scope", f"The subject token does not have the scope {EXECUTE_TASKS}")
+            raise OAuthError(
+                "invalid_scope", f"The scope requests {EXECUTE_TASKS}, and the subject token does not have that scope"
+            )
         for_tasks_alone = roles is not None and not roles
         return replace(token_claims, roles=roles, executes_tasks=executes_tasks or for_tasks_alone)
 
@@ -238,7 +244,8 @@ class TokenEndpoint:
         roles of that principal. Raises `OAuthError` otherwise."""
         refused = OAuthError(
             "unauthorized_client",
-            "The client may not act for the principal of the subject token, which is not signed",
+            "The subject token is not signed, and the request has no valid bearer token of a client that may act for "
+            "the principal in it",
         )
         bearer = RequestCredentials(headers).bearer
         if bearer is None:

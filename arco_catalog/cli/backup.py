@@ -87,7 +87,10 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
         if isinstance(each["purges_taken_back"], int)
     )
     for name in (format_text(each.get("name")) for each in objects(held, "left_out")):
-        print(f"The backup has nothing of the catalog {name}, which could not be read: the realm is without it")
+        print(
+            f"The backup has nothing of the catalog {name}, which could not be read when the backup was made: the "
+            "realm is without it"
+        )
     if taken_back:
         tables_are = "1 dropped table is" if taken_back == 1 else f"{taken_back:,} dropped tables are"
         print(

@@ -91,7 +91,8 @@ class Progress:
         last second, or the run is younger than that."""
         if self._pace.is_due():
             print(
-                f"arco: {stats.listed:,} objects listed so far, {stats.count:,} to collect",
+                f"arco: {stats.listed:,} objects listed so far, {stats.count:,} collected, or without --delete "
+                "collectable",
                 file=sys.stderr,
                 flush=True,
             )

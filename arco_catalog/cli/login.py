@@ -136,8 +136,8 @@ def _expires_within(login: SavedLogin, valid_ms: int) -> bool:
 
 async def _renewed(login: SavedLogin, path: Path) -> SavedLogin:
     """Renews a login, saves it and returns it. If the user has replaced it meanwhile, the new one is kept and returned;
-    if the user has forgotten it, the renewed one is not saved. Returns the login as it is if it can't be renewed and
-    does not expire within `RENEWAL_MS`; else raises `CliError`."""
+    if the user has forgotten it, the renewed one is returned, but not saved. Returns the login as it is if it can't be
+    renewed and does not expire within `RENEWAL_MS`; else raises `CliError`."""
     try:
         renewed = _with_tokens(login, await request_tokens(login.token_endpoint, _renewal(login)))
     except CliError as error:
@@ -146,7 +146,10 @@ async def _renewed(login: SavedLogin, path: Path) -> SavedLogin:
             return other
         if not _expires_within(login, RENEWAL_MS):
             return login
-        raise CliError(f"the login at {login.url} has expired and was not renewed: {error}; log in again") from error
+        raise CliError(
+            f"the login at {login.url} has expired and was not renewed: {error}; try again if no answer arrived, else "
+            "log in again"
+        ) from error
     other = _login_at(login.url, path)
     if other == login:
         write_login(path, renewed)

@@ -122,6 +122,9 @@ def _check_id_token(issuer: Issuer, client_id: str, nonce: str, token: str) -> N
     audience = claims.get("aud") if isinstance(claims, dict) else None
     audiences = audience if isinstance(audience, list) else [audience]
     if not isinstance(claims, dict) or claims.get("iss") != issuer.name or client_id not in audiences:
-        raise CliError(f"the ID token of {issuer.name} is not for this client: check --issuer and --client-id")
+        raise CliError(
+            f"the ID token of {issuer.name} is malformed, of another issuer or not for this client: check --issuer and "
+            "--client-id"
+        )
     if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
         raise CliError(f"the ID token of {issuer.name} is of another login: log in again")

@@ -74,7 +74,9 @@ async def discover(issuer: str) -> Issuer:
     where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     document = _object(await _exchange(where))
     if document.get("issuer") != issuer:
-        raise CliError(f"the discovery document at {where} is of another issuer than {issuer}: check --issuer")
+        raise CliError(
+            f"the document at {where} is of another issuer than {issuer}, or no discovery document: check --issuer"
+        )
     names = ("token_endpoint", "device_authorization_endpoint", "authorization_endpoint")
     endpoints = [optional_text(document, name) or "" for name in names]
     for endpoint in filter(None, endpoints):
@@ -216,11 +218,12 @@ def _object(response: Response) -> JsonObject:
 
 
 def error_reason(answer: JsonObject, otherwise: str) -> str:
-    """Formats the error code and the description of an error answer, `otherwise` if it has no code, as one line of at
-    most 300 characters, with control characters escaped."""
+    """Formats the error code and the description of an error answer, `otherwise` if it has no code, as one line: the
+    first 300 characters, with control characters escaped."""
     reason, described = optional_text(answer, "error") or otherwise, optional_text(answer, "error_description") or ""
     return escaped(f"{reason} {described}".strip()[:300])
 
 
 def _is_token(text: str | None) -> bool:
+    """Whether a text is from 1 to `MAX_TOKEN` printable ASCII characters, as a token must be. False for None."""
     return bool(text) and len(text or "") <= MAX_TOKEN and (text or "").isascii() and (text or "").isprintable()

@@ -120,9 +120,10 @@ than the time for which they are kept: by kind, with count, size and reason.
 Deletes them only with --delete.
 It runs over every catalog of a realm, may be interrupted, and runs beside live
 servers. Files of tables are never deleted, but for metadata files that never
-became current. ARCO_RECEIPT_RETENTION and ARCO_UNDROP_RETENTION set how long
-receipts, and dropped tables, are kept. The exit code is 1 if some records
-could not be read: they are kept.
+became current, and manifest lists of appends that never applied.
+ARCO_RECEIPT_RETENTION and ARCO_UNDROP_RETENTION set how long receipts, and
+dropped tables, are kept. The exit code is 1 if some records could not be read:
+they are kept.
 
 examples:
   arco gc --store file:/var/lib/arco
@@ -197,6 +198,8 @@ examples:
 
 
 def _add_receipts(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco receipts` to the parser: the table, the options that select a catalog, --limit,
+    --json and --wide."""
     add_table(parser, "the table or view, or its entity id")
     add_catalog(parser, environment)
     parser.add_argument(
@@ -214,6 +217,8 @@ def _receipts(parsed: argparse.Namespace) -> int:
 
 
 def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco history` to the parser: the options that select a catalog, --at, --limit, --table,
+    --all, --realm-history, --json and --wide."""
     add_catalog(parser, environment)
     add_at(parser, "what had happened")
     parser.add_argument(
@@ -247,6 +252,8 @@ def _history(parsed: argparse.Namespace) -> int:
 
 
 def _add_show(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco show` to the parser: the table, the options that select a catalog, --at and
+    --json."""
     add_table(parser)
     add_catalog(parser, environment)
     add_at(parser, "what the name meant and which metadata file was current")
@@ -261,6 +268,8 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _add_undrop(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco undrop` to the parser: the table, the options that select a catalog, --force and
+    --json."""
     add_table(parser)
     add_catalog(parser, environment)
     parser.add_argument(
@@ -279,6 +288,8 @@ def _undrop(parsed: argparse.Namespace) -> int:
 
 
 def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco tasks` to the parser: the action (`list` by default), the task, the options of single
+    actions, the options that select a catalog, and --json. Whether an option suits the action is not tested here."""
     parser.add_argument(
         "action",
         nargs="?",
@@ -343,6 +354,8 @@ def _tasks(parsed: argparse.Namespace) -> int:
 
 
 def _add_reconcile(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco reconcile` to the parser: the options that select a catalog, --dry-run, --seconds,
+    the options for metrics, and --json."""
     add_catalog(parser, environment)
     parser.add_argument(
         "--dry-run", action="store_true", help="list missing receipts and why they are missing; write nothing"
@@ -368,6 +381,8 @@ def _reconcile(parsed: argparse.Namespace) -> int:
 
 
 def _add_gc(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco gc` to the parser: the options that select a catalog, --delete, --seconds, the
+    options for metrics, and --json."""
     add_catalog(parser, environment)
     parser.add_argument("--delete", action="store_true", help="delete what is listed")
     parser.add_argument(
@@ -419,6 +434,7 @@ def _gc(parsed: argparse.Namespace) -> int:
 
 
 def _add_init(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco init` to the parser: the options that select a catalog, and --json."""
     add_catalog(parser, environment)
     add_json(parser, "what was made, as a JSON object")
 
@@ -431,6 +447,8 @@ def _init(parsed: argparse.Namespace) -> int:
 
 
 def _add_bootstrap(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco bootstrap` to the parser: the options that select a catalog, --reset-root, --reopen
+    and --json."""
     add_catalog(parser, environment)
     parser.add_argument("--reset-root", action="store_true", help="give the root principal new credentials")
     parser.add_argument("--reopen", action="store_true", help="make the realm even if it was dropped before")
@@ -447,6 +465,8 @@ def _bootstrap(parsed: argparse.Namespace) -> int:
 
 
 def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco doctor` to the parser: the URL of a store, --pages, --auth, the options that select a
+    catalog, and --json."""
     parser.add_argument("url", nargs="?", metavar="URL", help="examine this store, by every client that reaches it")
     parser.add_argument(
         "--pages", action="store_true", help="with a URL: also list 1,001 objects, which cost a cent or two to write"
@@ -483,6 +503,8 @@ def _doctor(parsed: argparse.Namespace) -> int:
 
 
 def _add_fsck(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco fsck` to the parser: the options that select a catalog, --all, --data, --table,
+    --after, --repair, --apply and --json. Which of them need another is not tested here."""
     add_catalog(parser, environment)
     parser.add_argument("--all", action="store_true", help="check the realm's own registry, and every catalog of it")
     parser.add_argument("--data", action="store_true", help="check the files of live tables, too")
@@ -510,6 +532,8 @@ def _fsck(parsed: argparse.Namespace) -> int:
 
 
 def _add_settings(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Adds the arguments of `arco settings` to the parser: the options that select a catalog, and that set the handling
+    of idempotency keys or add and remove allowed locations; and --json."""
     add_catalog(parser, environment)
     parser.add_argument(
         "--set-idempotency-dialect",

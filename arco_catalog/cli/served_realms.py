@@ -47,8 +47,8 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
                 )
         if setup is None and options.host != "localhost" and not is_loopback(options.host):
             raise CliError(
-                f"the server does not start: other machines can reach {options.host}; choose by --auth how clients "
-                "authenticate (--auth none: not at all)"
+                f"the server does not start: the store has a realm, and other machines can reach {options.host}; "
+                "choose by --auth how clients authenticate (--auth none: not at all)"
             )
         vending.check()
         yield ServedRealms(RealmService.of(realms, setup, runtime.entropy, judged=authorizes), policy=policy)

@@ -38,8 +38,8 @@ class _RegistryUpgrade:
         return f"{owner}: version {upgrade.before} -> {NEWEST_VERSION}{' (dry run)' if dry else ''}"
 
     def to_json(self) -> JsonObject:
-        """Returns the owner of the registry, the versions before and after the upgrade, equal if it is prevented, and
-        the commit that prevents it."""
+        """Returns the owner of the registry, the versions before and after the upgrade (in a dry run the one that it
+        would have), equal if it is prevented, and the commit that prevents it."""
         before, prevented_by = self.upgrade.before, self.upgrade.prevented_by
         return {
             "name": self.owner.name,
@@ -77,6 +77,6 @@ def run(options: CatalogOptions, *, dry: bool, force: bool, as_json: bool) -> in
     if is_prevented:
         print(
             "\nReplace all servers, functions, jobs and commands of older programs, and run `arco upgrade` again a day "
-            "after the last commit. With --force it upgrades at once, and older programs fail from then on."
+            "after their last commit. With --force it upgrades at once, and older programs fail from then on."
         )
     return int(is_prevented or bool(left_out))

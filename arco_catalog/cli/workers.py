@@ -175,8 +175,10 @@ class Supervisor:
             if self._metrics is not None:
                 served = process not in self._not_serving
                 await asyncio.to_thread(self._metrics.died, listener.fileno(), served=served)
-            print(f"arco: worker process {process.pid} ended with exit code {code}", file=sys.stderr, flush=True)
-            if self._too_many_deaths():
+            stops = self._too_many_deaths()
+            then = "" if stops else ": another one is started"
+            print(f"arco: worker process {process.pid} ended with exit code {code}{then}", file=sys.stderr, flush=True)
+            if stops:
                 print(
                     f"arco: more than {MAX_DEATHS} workers have died within {DEATHS_WITHIN_SECONDS:g} s: the server "
                     "stops",
@@ -208,6 +210,7 @@ class Supervisor:
                 process.send_signal(signal.SIGTERM if process in self._not_serving else signum)
 
     def _kill(self) -> None:
+        """Kills all workers that still run (SIGKILL)."""
         for process in self._workers.values():
             if process.returncode is None:
                 process.kill()

@@ -59,7 +59,8 @@ async def access_to_new_table(
         return await access_to_table(context, session, name, state)
     except (CatalogError, StoreError) as error:
         _LOG.warning(
-            "a table was created, but the response gives no access to the files, since making it failed: %s",
+            "a table was created, but the response gives the client no access to the files, since making that access "
+            "failed: %s",
             error,
         )
         return NOT_DELEGATED

@@ -78,7 +78,7 @@ def append_of(commit: Commit) -> Append:
                 "the commit's requirements are not exactly the table's uuid and the snapshot of the branch"
             )
     if ref["type"] != "branch":
-        raise NotRebasable(f"the commit sets {branch}, and {branch} is a tag")
+        raise NotRebasable(f"the commit sets {branch} to be a tag, not a branch")
     if parent is None and branch != MAIN:
         raise NotRebasable(f"the commit creates the branch {branch}")
     if snapshot.get("parent-snapshot-id") != parent:
@@ -103,7 +103,7 @@ def target_of(append: Append, document: JsonObject) -> AppendTarget:
     _check_descent(append, found, head_id)
     schema_ids = frozenset(schema.get("schema-id", 0) for schema in table["schemas"])
     if append.snapshot.get("schema-id") not in schema_ids:
-        raise NotRebasable("the table lacks the schema of the commit's snapshot")
+        raise NotRebasable("the commit's snapshot names no schema of the table")
     head = found[head_id]
     log = table["snapshot-log"] if append.branch == MAIN else []
     min_ms = max([head["timestamp-ms"] + 1, *(entry["timestamp-ms"] for entry in log[-1:])])
@@ -178,7 +178,7 @@ def _manifest_list(snapshot: Snapshot) -> str:
         raise NotRebasable(f"the snapshot {snapshot_id} is encrypted")
     found = snapshot.get("manifest-list")
     if found is None or "manifests" in snapshot:
-        raise NotRebasable(f"the snapshot {snapshot_id} has no manifest list")
+        raise NotRebasable(f"the snapshot {snapshot_id} has no manifest list, or names manifests itself")
     return found
 
 

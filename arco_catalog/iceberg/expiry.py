@@ -136,8 +136,8 @@ def _kept_of_branches(
             steps += 1
         if max_steps is not None and steps > max_steps:
             raise BadRequest(
-                f"The table's branches have more than {max_steps:,} snapshots together, so what expires is not "
-                "computed: remove branches, or give them a retention of their own"
+                f"The table's branches keep more than {max_steps:,} snapshots, shared ones counted for every branch, "
+                "so what expires is not computed: remove branches, or give them a shorter retention"
             )
     return kept
 

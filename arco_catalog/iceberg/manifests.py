@@ -43,8 +43,8 @@ class FieldSummary(NamedTuple):
 
     @classmethod
     def parse(cls, value: AvroValue) -> "FieldSummary":
-        """Reads a summary as it was decoded. Raises `NotRebasable` for a field that is missing, unknown, or of a wrong
-        type."""
+        """Reads a summary as it was decoded. Raises `NotRebasable` if `contains_null` is missing, and for an unknown
+        field, or one of a wrong type; the other fields are None if they are missing."""
         if not isinstance(value, dict) or not value.keys() <= {*cls._fields}:
             raise NotRebasable("an entry of a manifest list has no valid partitions")
         null, nan, lower, upper = (value.get(name) for name in cls._fields)
@@ -209,10 +209,12 @@ class AddedFiles:
         if metadata.get("content", b"data") != b"data":
             raise NotRebasable(f"the manifest {self._where} has delete files")
         if metadata.get("partition-spec-id") != str(self._manifest.partition_spec_id).encode():
-            raise NotRebasable(f"the manifest {self._where} has another partition spec than its manifest list")
+            raise NotRebasable(
+                f"the manifest {self._where} has no partition spec in the header, or another than the manifest list has"
+            )
         version = metadata.get("format-version", b"")
         self._format_version = int(version) if version in (b"2", b"3") else 0
-        self._schema_id = _schema_id(metadata)
+        self._schema_id = _schema_id(metadata, self._where)
 
     def check(self, target: AppendTarget) -> None:
         """Raises `NotRebasable` unless the table may have a manifest of this format version and schema, and the
@@ -220,11 +222,10 @@ class AddedFiles:
         manifest = self._manifest
         if not 2 <= self._format_version <= target.format_version:
             raise NotRebasable(
-                f"the manifest {self._where} has a format version that a table of version {target.format_version} does "
-                "not take"
+                f"the manifest {self._where} has no format version that a table of version {target.format_version} has"
             )
         if self._schema_id not in target.schema_ids:
-            raise NotRebasable(f"the table lacks the schema of the manifest {self._where}")
+            raise NotRebasable(f"the table lacks the schema of the manifest {self._where}, or the manifest names none")
         if (self.files, self.rows) != (manifest.added_files_count, manifest.added_rows_count):
             raise NotRebasable(
                 f"the manifest {self._where} has {self.files} files and {self.rows} rows, its list has other numbers"
@@ -249,12 +250,12 @@ class AddedFiles:
         self.size += _number(file, "file_size_in_bytes")
 
 
-def _schema_id(metadata: Mapping[str, bytes]) -> int | None:
-    """Returns the schema id in the header of a manifest; None without one. Raises `NotRebasable` for too long a
-    schema."""
+def _schema_id(metadata: Mapping[str, bytes], where: str) -> int | None:
+    """Returns the schema id in the header of the manifest at the location `where`; None without one. Raises
+    `NotRebasable` for too long a schema."""
     stated = metadata.get("schema", b"")
     if len(stated) > MAX_SCHEMA_BYTES:
-        raise NotRebasable(f"a manifest has a schema of more than {MAX_SCHEMA_BYTES:,} bytes")
+        raise NotRebasable(f"the manifest {where} has a schema of more than {MAX_SCHEMA_BYTES:,} bytes")
     try:
         schema = loads(stated)
     except MalformedJson:
@@ -267,7 +268,7 @@ def _text(values: AvroRecord, name: str) -> str:
     """Returns a field that must be a text of at least one character. Raises `NotRebasable` for any other value."""
     found = values.get(name)
     if not isinstance(found, str) or not found:
-        raise NotRebasable(f"an entry of a manifest list has no {name}")
+        raise NotRebasable(f"an entry of a manifest list has no valid {name}")
     return found
 
 

@@ -162,7 +162,7 @@ def current_schema(metadata: TableMetadata) -> Schema:
     for schema in metadata["schemas"]:
         if schema.get("schema-id", 0) == wanted:
             return schema
-    raise BadRequest(f"Cannot find the current schema: {wanted} is the id of no schema of the table")
+    raise BadRequest(f"The current-schema-id of the table metadata is {wanted}, which is the id of no schema in it")
 
 
 def default_spec(metadata: TableMetadata) -> PartitionSpec:
@@ -185,4 +185,6 @@ def default_order(metadata: TableMetadata) -> SortOrder:
             return order
     if wanted == UNSORTED_ID and metadata["sort-orders"]:
         return unsorted()  # some writers do not list it
-    raise BadRequest(f"Cannot find the default sort order: {wanted} is the id of no sort order of the table")
+    raise BadRequest(
+        f"The default-sort-order-id of the table metadata is {wanted}, which is the id of no sort order in it"
+    )

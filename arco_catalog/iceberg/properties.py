@@ -113,7 +113,9 @@ def refuse_empty_paths(properties: Properties) -> None:
     some engines take it for the root of the file system, others fail."""
     for name in (METADATA_PATH, *DATA_PATHS):
         if properties.get(name) == "":
-            raise BadRequest(f"Table property {name} must not be empty: remove it to write below the table's location")
+            raise BadRequest(
+                f"Table property {name} must not be empty: remove it to write below the location of the table or view"
+            )
 
 
 def refuse_key_change(old: Properties, new: Properties) -> None:
@@ -148,7 +150,7 @@ def integer(properties: Properties, name: str, default: int) -> int:
         return default
     if re.fullmatch(r"[+-]?[0-9]{1,10}", text) and -(2**31) <= int(text) < 2**31:
         return int(text)
-    raise BadRequest(f"Table property {name} must have integer value")
+    raise BadRequest(f"Table property {name} must have integer value of 32 bits, not {text[:100]!r}")
 
 
 def is_true(properties: Properties, name: str) -> bool:

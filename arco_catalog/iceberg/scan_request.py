@@ -128,7 +128,10 @@ def appends_after(after: int, snapshots: Mapping[int, Snapshot], last: int) -> S
         each = snapshot.get("parent-snapshot-id")
         if each == after:
             return between[::-1]
-    raise IllegalArgument(f"Starting snapshot (exclusive) {after} is not a parent ancestor of end snapshot {last}")
+    raise IllegalArgument(
+        f"Starting snapshot (exclusive) {after} is not a parent ancestor of end snapshot {last}, or a snapshot between "
+        "them has expired"
+    )
 
 
 def _column_ids(names: Sequence[str], metadata: TableMetadata, schema_id: int, case_sensitive: bool) -> tuple[int, ...]:

@@ -36,7 +36,9 @@ def check_transform(transform: str) -> None:
     found = _WITH_PARAMETER.fullmatch(name)
     if found is None:
         if re.match(r"(bucket|truncate)\b", name, re.IGNORECASE):
-            raise BadRequest(f"Invalid transform: {transform} (expected bucket[N] or truncate[W])")
+            raise BadRequest(
+                f"Invalid transform: {transform} (expected bucket[N] or truncate[W], with a number of at most 9 digits)"
+            )
     elif int(found[2]) == 0:
         what = "number of buckets" if found[1] == "bucket" else "truncate width"
         raise BadRequest(f"Invalid {what}: 0 (must be > 0)")

@@ -147,7 +147,7 @@ async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: 
     tombstone = newest_tombstone(tombstone for _, tombstone in index.scan(dropped)) if entry is None else None
     meant = entry or tombstone
     if meant is None:
-        raise NoSuchTable(f"Table did not exist at the requested time: {dotted(namespace, name)}")
+        raise NoSuchTable(f"Table or view did not exist at the requested time: {dotted(namespace, name)}")
     if described_kind(meant) is not None:
         raise NoSuchTable(
             f"Table did not exist at the requested time: {dotted(namespace, name)} was a "

@@ -91,4 +91,4 @@ async def _version_of_snapshot(history: RelationHistory, snapshot_id: int) -> Me
     for file, found in zip(later, receipts, strict=True):
         if found is not None and snapshot_id in added_snapshot_ids(found):
             return file
-    raise NotFound(f"The version that added the snapshot was not found: give a version of the timeline ({snapshot_id})")
+    raise NotFound(f"The version that added snapshot {snapshot_id} was not found: give a version of the timeline")

@@ -169,6 +169,10 @@ class _Create(_NamespaceChange):
         self.properties = properties
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the creation of the namespace with the location in the properties, or else the default one. Raises
+        `NoSuchWarehouse` if the catalog is being dropped, `NoSuchNamespace` for the parent, `AlreadyExists`,
+        an error for reserved or too large properties and a location that is not allowed, and `Forbidden` for one
+        that the caller may not use."""
         index = read_set.head.index
         yield Needs(keys=[*self.keys, CATALOG_STATE] if self.session.settings.has_grants else self.keys)
         if self.session.settings.has_grants and is_dropping(index):
@@ -201,6 +205,8 @@ class PropertiesChange(_NamespaceChange):
         self._known: dict[str, JsonObject] = {}
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
+        """Whether `load_base` must be called: the namespace or the parent is not loaded, or the present properties were
+        not read yet. False if the namespace does not exist."""
         index = read_set.head.index
         if index.missing(Needs(keys=self.keys)):
             return True
@@ -208,6 +214,8 @@ class PropertiesChange(_NamespaceChange):
         return entry is not None and entry.value not in self._known
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
+        """Loads the namespace's entry, reads the properties of it from the store, and keeps them for `change`; reads
+        none if the namespace does not exist."""
         entry = await namespace_entry(self.state, read_set.head.index, self.namespace)
         if entry is not None:
             self._known[entry.value] = await self.state.namespace_value(entry.value)
@@ -247,6 +255,10 @@ class _UpdateProperties(PropertiesChange):
         self.updates = updates
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        """Plans the change of the properties, and the names that were updated, removed and missing for the response;
+        `NoOp` if no value differs. Raises an error for too many removals, for properties and a location that are
+        not allowed, `Unprocessable` for a name in both lists, `NoSuchNamespace`, and an error for a location that
+        the caller may not use."""
         yield Needs(keys=self.keys)
         check_removals(len(self.removals))
         both = sorted(set(self.removals) & set(self.updates))
@@ -276,6 +288,9 @@ class _Drop(_NamespaceChange):
     kind = "drop-namespace"
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the drop of the namespace, with the grants on it and the attachments of policies, if it is empty.
+        Raises `NoSuchNamespace`, `CommitFailed` for a protected one, `NamespaceNotEmpty`, and `PendingTransaction` if
+        all that it has are intents of transactions."""
         index = read_set.head.index
         relations = Scan(relations_in(self.namespace), until=lambda entry: "transaction" not in entry)
         namespaces = Scan(namespaces_in(self.namespace), until=lambda entry: True)
@@ -287,8 +302,8 @@ class _Drop(_NamespaceChange):
         inside = namespaces_in(self.namespace), policies_in(self.namespace)
         if intents is None or any(map(index.any_in, inside)):
             raise NamespaceNotEmpty(
-                f"Namespace {dotted(self.namespace)} is not empty: drop all tables, views, namespaces and policies in "
-                "it first"
+                f"Namespace {dotted(self.namespace)} is not empty: drop all tables, views, generic tables, semantic "
+                "models, namespaces and policies in it first"
             )
         for intent in intents:
             intent.require_committed()

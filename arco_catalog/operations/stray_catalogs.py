@@ -104,7 +104,9 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
         stray = await read_catalog(session, root)
         if stray is not None:
             return stray
-    raise NotFound(f"There is no state of a catalog in {roots[0]}: `arco catalogs list --dropped` lists what there is")
+    raise NotFound(
+        f"There is no state of a catalog in {' or '.join(roots)}: `arco catalogs list --dropped` lists what there is"
+    )
 
 
 async def read_catalog(session: Session, root: str) -> StrayCatalog | None:

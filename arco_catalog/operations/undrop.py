@@ -82,6 +82,8 @@ class _Undrop(NamedChange):
         """The results of `_examine`, by the id of the drop that left the tombstone."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
+        """Whether `load_base` must be called: the tombstones of the name are not loaded, or the files of the newest one
+        were not examined. False if nothing was dropped under the name."""
         index = read_set.head.index
         if index.missing(Needs(scans=[self._tombstones])):
             return True
@@ -89,6 +91,8 @@ class _Undrop(NamedChange):
         return tombstone is not None and _drop_operation(tombstone) not in self._examined
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
+        """Loads the tombstones of the name, and examines whether the files of the newest one exist, unless this undrop
+        has examined them before. Keeps the result, which `change` raises if it is an error."""
         await load(self.state, read_set.head.index, Needs(scans=[self._tombstones]))
         tombstone = self._newest(read_set.head.index)
         if tombstone is not None and _drop_operation(tombstone) not in self._examined:
@@ -118,6 +122,10 @@ class _Undrop(NamedChange):
         return None if missing is None else missing.refusal(full_name)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        """Plans the restoration of the drop made last under the name: the entry and locations return, the tombstone
+        and the purge's task go. Raises `NoSuchNamespace`, `NoSuchTable` if nothing was dropped or it was purged,
+        `Forbidden`, `CommitFailed` once the purge has begun, `AlreadyExists`, `PendingTransaction`, an error for a
+        taken location, and the error that `load_base` kept."""
         index = read_set.head.index
         names = namespace_key(self.namespace), self.key
         yield Needs(keys=names, scans=[self._tombstones])
@@ -132,7 +140,7 @@ class _Undrop(NamedChange):
             raise NoSuchTable(_NOTHING_DROPPED.format(self.full_name))
         yield from self._check_rights(index, tombstone)
         if purge_began(tombstone.json):
-            raise CommitFailed(f"{self.full_name} is being purged: it cannot be restored")
+            raise CommitFailed(f"{self.full_name} cannot be restored: a purge of it has begun")
         dropped = Tombstone(tombstone.json)
         if dropped.state == PURGED:
             raise NoSuchTable(f"{self.full_name} was purged: its files are gone")
@@ -194,6 +202,7 @@ class _Undrop(NamedChange):
 
     @property
     def _tombstones(self) -> Scan:
+        """The lookup of all tombstones of the name in the registry's index."""
         return Scan(tombstones_of(self.namespace, self.name))
 
     def _newest(self, index: Index) -> RelationEntry | None:

@@ -50,7 +50,7 @@ def refuse_overlap(
         if holder is not None and holder.purging:
             raise BadRequest(
                 f"Location {location.uri} overlaps that of a dropped table whose files are being deleted: choose "
-                "another, or wait until its purge has ended"
+                "another, or wait until the purge has succeeded; a failed one needs `arco tasks retry`"
             )
         if holder is not None:
             holding = yield from _described(context, index, holder)

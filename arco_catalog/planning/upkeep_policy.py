@@ -77,7 +77,8 @@ class PolicySettings:
         found = [name for name in names if name in self._unparsed]
         if len(found) > 1:
             raise InvalidPolicy(
-                f"the policy {self._policy.name} sets {' and '.join(found)}, which mean the same: remove one of them"
+                f"the policy {self._policy.name} is not executed, since it sets {' and '.join(found)}, which mean the "
+                "same: remove one of them"
             )
         if not found:
             return None
@@ -85,7 +86,8 @@ class PolicySettings:
             return read(self._unparsed.pop(found[0]))
         except ValueError as error:
             raise InvalidPolicy(
-                f"the policy {self._policy.name} has an invalid value of the setting {found[0]}: {error}"
+                f"the policy {self._policy.name} is not executed, since it has an invalid value of the setting "
+                f"{found[0]}: {error}"
             ) from error
 
     def require_empty(self) -> None:

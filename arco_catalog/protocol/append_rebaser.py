@@ -133,7 +133,7 @@ class AppendRebaser:
                 place = Location.parse(file)
             except BadRequest as error:
                 raise NotRebasable(
-                    f"a manifest list, manifest or data file has an invalid location: {error.message}"
+                    f"a manifest or manifest list that the rebase needs has an invalid location: {error.message}"
                 ) from error
             if place.has_dots or place.collapsed or not place.inside_any(held):
                 raise NotRebasable(

@@ -147,7 +147,10 @@ class ManifestReader:
         with _readable(location):
             found = await self._session.files.read_range(location, 0, max_bytes + 1)
         if len(found.body) > max_bytes:
-            raise NotRebasable(f"the file {location[:200]} has more than {max_bytes:,} bytes")
+            raise NotRebasable(
+                f"the file {location[:200]} has more than {max_bytes:,} bytes: the limit of a manifest list, or the "
+                "length that the list states for a manifest"
+            )
         taken.shrink(len(found.body))
         return _avro_file(location, found.body, max_unpacked, taken)
 

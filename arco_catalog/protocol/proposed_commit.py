@@ -72,9 +72,9 @@ class ProposedCommit:
 
     async def run(self) -> Applied:
         """Stores the proposal, and waits until its attempt is committed, by itself or by another process. Raises
-        `AttemptAborted` if it can never commit: it was cancelled, or an attempt that it cancels is committed. Raises
-        `StoreError`, also past the deadline, `SegmentGone` and `CommitStateUnknown` while it may still be committed:
-        the proposal is left."""
+        `AttemptAborted` if it can never commit: it was cancelled, or an attempt that it cancels is committed. In both
+        cases the proposal is then deleted in the background. Raises `StoreError`, also past the deadline, `SegmentGone`
+        and `CommitStateUnknown` while it may still be committed: the proposal is left."""
         is_committed = await self._wait(await self._begin())
         await self._session.run_in_background(self._delete())
         if not is_committed:
@@ -109,9 +109,10 @@ class ProposedCommit:
         }
 
     async def _wait(self, attempts: Mapping[str, str] | None) -> bool:
-        """Waits until the proposed attempt is committed or cancelled, and, when it is this request's turn, leads:
-        commits all stored proposals. Returns whether the attempt is committed; False if it is cancelled. `attempts` are
-        those of the proposals that were there after the bell was read, by key."""
+        """Waits until the proposed attempt has ended, and, when it is this request's turn, leads: commits the stored
+        proposals that still hold, and cancels others. Returns whether the attempt is committed; False if it is
+        cancelled, or can't commit any more. `attempts` are those of the proposals that were there after the bell was
+        read, by key; None to list them again. Raises as `run` does."""
         runtime = self._session.runtime
         patience_ms = pause_s(runtime.random(), MAX_PATIENCE_MS, MIN_PATIENCE_MS)
         rested_ms, look_s = self._rested_ms(), self._look_s
@@ -142,7 +143,8 @@ class ProposedCommit:
 
     async def _look(self) -> bool | None:
         """Reads HEAD, unless this process has just read it, and returns whether the proposed attempt is committed:
-        False if it can't be any more, None if neither is seen. Forgets the attempts before it that have ended."""
+        False if it can't be any more, None if neither is seen, or HEAD has not moved since the last look. Forgets the
+        attempts before it that have ended."""
         since, attempt = self._head.sequence, self._stored[0].attempt
         head = self._state.cached_head(int(self._look_s * 500)) or await self._state.head()
         if head.version == self._head.version:
@@ -168,7 +170,7 @@ class ProposedCommit:
         session = self._session
         session.check_deadline()
         if session.now_ms() > self._stored[0].written_ms + session.settings.request_ms:
-            raise StoreUnavailable("no process has committed the proposed change of the registry in time")
+            raise StoreUnavailable("the proposed change of the registry was not committed in time, and may still be")
 
     async def _propose_again_if_forgotten(self) -> None:
         """Stores the proposal with HEAD as its base if HEAD no longer lists all commits since the last base: others
@@ -238,8 +240,8 @@ class ProposedCommit:
 
     async def _proposals(self, head: RegistryState, attempts: Mapping[str, str]) -> Sequence[Proposal]:
         """Returns the proposals whose attempts have not ended by this HEAD, and those of this request; reads the ones
-        that were not read before, concurrently, and forgets the ones of attempts that have ended. Proposals that can't
-        be parsed are left out."""
+        that were not read before, concurrently, and forgets the ones of attempts that have ended. Proposals that no
+        longer exist or can't be parsed are left out."""
         waiting = {
             key: each for key, each in attempts.items() if key not in self._unreadable and not _has_ended(head, each)
         }
@@ -250,7 +252,7 @@ class ProposedCommit:
 
     async def _fetch(self, key: str) -> None:
         """Reads the stored proposal with this key, and keeps it for the commit. One that no longer exists is left out,
-        and so is one that can't be parsed, which is logged."""
+        and so is one that can't be parsed, which is logged and counted."""
         try:
             found = await self._store.read(key)
         except InternalError as error:

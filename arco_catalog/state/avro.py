@@ -422,4 +422,4 @@ def _check_schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas
     try:
         return check_schema(loads(stated), fields)
     except MalformedJson as error:
-        raise Unreadable("the Avro schema is not JSON") from error
+        raise Unreadable("the Avro schema is missing or not JSON") from error

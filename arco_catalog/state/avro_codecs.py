@@ -51,7 +51,7 @@ def unpack_with(codec: str) -> Unpack:
             decompressor = new_decompressor()
             unpacked = b"".join(pieces(decompressor, data, limit))
         except (ValueError, OSError, EOFError, MemoryError, zlib.error, lzma.LZMAError) as error:
-            raise Unreadable(f"an Avro block is damaged: {error}") from error
+            raise Unreadable(f"an Avro block can't be decompressed: {error}") from error
         if not decompressor.eof:
             raise Unreadable("an Avro block ends before its compressed data does")
         return unpacked
@@ -107,7 +107,7 @@ def _snappy() -> Unpack:
                 raise _too_long(limit)
             return bytes(snappy.decompress_raw(data[:-4]))  # behind it is a checksum
         except (ValueError, snappy.DecompressionError) as error:
-            raise Unreadable(f"an Avro block is damaged: {error}") from error
+            raise Unreadable(f"an Avro block can't be decompressed: {error}") from error
 
     return unpack
 
@@ -120,9 +120,12 @@ class _Deflate:
 
     @property
     def eof(self) -> bool:
+        """Whether the end of the compressed data was reached."""
         return self._decompressor.eof
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        """Decompresses the input that is left and `data`, and returns at most `max_length` bytes, any number if that is
+        0; the rest of the input is kept. Raises `zlib.error` for damaged data."""
         return self._decompressor.decompress(self._decompressor.unconsumed_tail + data, max_length)
 
 

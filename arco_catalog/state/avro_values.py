@@ -63,7 +63,7 @@ def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
     length, start = read_long(data, place)
     end = start + length
     if not start <= end <= len(data):
-        raise Unreadable(f"an Avro value of {length:,} bytes goes on beyond its record")
+        raise Unreadable(f"an Avro value has {length:,} bytes, a number below zero or beyond the end of the record")
     return data[start:end], end
 
 
@@ -89,15 +89,21 @@ def read_null(data: bytes, place: int) -> tuple[None, int]:
 
 
 def _read_boolean(data: bytes, place: int) -> tuple[bool, int]:
+    """Reads an Avro boolean, one byte, and returns it with the position behind it: False for 0, True for any other
+    byte. Raises `IndexError` at the end of the data."""
     return data[place] != 0, place + 1
 
 
 def _read_float(data: bytes, place: int) -> tuple[float, int]:
+    """Reads an Avro float, four bytes, and returns it with the position behind it. Raises `struct.error` if the data
+    ends before that."""
     [value] = _FLOAT.unpack_from(data, place)
     return value, place + 4
 
 
 def _read_double(data: bytes, place: int) -> tuple[float, int]:
+    """Reads an Avro double, eight bytes, and returns it with the position behind it. Raises `struct.error` if the data
+    ends before that."""
     [value] = _DOUBLE.unpack_from(data, place)
     return value, place + 8
 

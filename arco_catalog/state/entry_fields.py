@@ -94,7 +94,7 @@ def _checked_reader(name: str, of: JsonValue) -> Read:
     branches = of if isinstance(of, list) else [of]
     if {*map(_form, branches)} <= {*_FORMS[name], *(() if name in _REQUIRED else ("null",))}:
         return reader_of(of)
-    raise Unreadable(f"the field {name} of the manifest's entries has a wrong type")
+    raise Unreadable(f"the field {name} of the manifest's entries has a wrong type, or may be null")
 
 
 def _form(of: JsonValue) -> str:

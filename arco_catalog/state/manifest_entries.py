@@ -45,6 +45,7 @@ _CONTENTS: Final = tuple(FileContent)
 
 
 def _always(_: object) -> bool:
+    """Returns True for any value: the default condition of a selection, which excludes no entry."""
     return True
 
 
@@ -244,7 +245,10 @@ def _number(value: int | None) -> int:
     """Returns a number in an entry of a manifest as it is. Raises `Unreadable` if it is None, below zero or above 64
     bits."""
     if value is None or not 0 <= value <= MAX_LONG:
-        raise Unreadable("an entry of the manifest has a number below zero or above 64 bits, or no sequence number")
+        raise Unreadable(
+            "an entry of the manifest has a record count, file size or sequence number that is missing, below zero or "
+            "above 64 bits"
+        )
     return value
 
 

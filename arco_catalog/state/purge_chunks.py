@@ -172,5 +172,6 @@ def _manifest(entry: object, key: str) -> ReachedFile:
         case [str(location), int(size)]:
             return ReachedFile(location, size)
     raise InternalError(
-        f"The record {key} of a purge's inventory is invalid: a manifest in it is not a pair of a location and a size"
+        f"The record {key} of a purge's inventory is invalid, and the purge takes the inventory again: a manifest in "
+        "it is not a pair of a location and a size"
     )

@@ -79,6 +79,7 @@ class OneSession:
     shared: Session
 
     def session(self) -> Session:
+        """Returns the one session, without checking a lease or the deadline."""
         return self.shared
 
 
@@ -91,7 +92,8 @@ class Executor(Protocol):
 
     async def execute(self, execution: "Execution") -> TaskResult:
         """Continues a background task from the last checkpoint, and returns the result when it is over. Raises
-        `TaskFailed`, `NotYet` and `LeaseLost`; any other exception makes the attempt fail, and the task is retried."""
+        `TaskFailed`, `NotYet` and `LeaseLost`; any other exception makes the attempt fail, and the task is retried
+        until no attempt is left."""
         ...
 
     async def abandon(self, execution: "Execution", reason: str) -> None:
@@ -207,7 +209,7 @@ class Execution:
                     return
                 stored = await read_task(session.state, self.task.id)
                 if stored is None or stored.task.lease != self.task.lease:
-                    raise LeaseLost("another worker has taken the task over")
+                    raise LeaseLost("another worker has taken the task over, or the task was deleted")
                 # The lease is ours, so this process has written the version, in a write whose outcome was unknown.
                 if stored.task.status not in LEASED:
                     raise LeaseLost(

@@ -59,6 +59,8 @@ class FollowedLease:
         return left_ms
 
     def _left_ms(self) -> int:
+        """Returns for how many milliseconds the last read of the task allows work; 0 if the task was not read yet, and
+        0 or less if it allows none any more."""
         return 0 if self._observation is None else self._observation.left_ms()
 
     async def _read(self) -> None:
@@ -68,6 +70,8 @@ class FollowedLease:
         before = Lease.from_now(runtime, 0)
         stored = await read_task(task_session(self._catalog, self._task, runtime.now_ms() + READ_MS).state, self._task)
         if stored is None or not stored.is_held or stored.task.lease != self._lease:
-            raise LeaseLost("the task was given back, or another worker has taken it over")
+            raise LeaseLost(
+                "the task has ended, was given back or deleted, the lease has run out, or another worker has the task"
+            )
         lease = Lease(runtime, stored.task.lease_ms, before.wall_ms, before.boot_ms)
         self._observation = _Observation(lease, max(0, stored.now_ms - stored.written_ms) + ROUNDED_MS)

@@ -182,7 +182,7 @@ class Worker:
             self.stats.waits(hint.now_ms - hint.not_before_ms)
             read = self._read.get(hint.task)
             _LOG.warning(
-                "%s could not be executed because of an error, and the next poll tries it again: %s",
+                "%s could not be executed because of an error, and a later poll tries it again: %s",
                 f"task {hint.task}" if read is None else name_in_log(read),
                 error,
             )
@@ -280,7 +280,11 @@ class Worker:
             else:
                 await self._execute(execution, executor)
         except LeaseLost as lost:
-            _LOG.warning("this worker lost its lease of %s, which other workers continue: %s", name_in_log(task), lost)
+            _LOG.warning(
+                "this worker lost the lease of %s, which other workers continue unless it is over: %s",
+                name_in_log(task),
+                lost,
+            )
         except asyncio.CancelledError:
             giving_back = asyncio.create_task(self._give_back(execution))
             await asyncio.wait([giving_back], timeout=GIVE_BACK_SECONDS)
@@ -336,7 +340,11 @@ class Worker:
         summary = f"{type(error).__name__}: {error}"
         extended = "".join(traceback.format_exception(error))
         if not isinstance(error, StoreError | CatalogError):
-            _LOG.error("an attempt at %s failed unexpectedly", name_in_log(execution.task), exc_info=error)
+            _LOG.error(
+                "an attempt at %s failed unexpectedly, and another follows if attempts are left",
+                name_in_log(execution.task),
+                exc_info=error,
+            )
         if failed >= policy.max_attempts:
             await self._fail(execution, executor, summary, extended)
         else:

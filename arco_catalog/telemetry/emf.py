@@ -73,7 +73,7 @@ class MetricLine:
         if not _NAMESPACE.fullmatch(namespace):
             raise ValueError(
                 f"invalid CloudWatch metrics namespace {namespace!r}: expected 1 to 255 letters, digits, spaces or any "
-                "of _ . / # : -, not beginning with AWS/"
+                "of _ . / # : -, not beginning with AWS/, a space or a colon"
             )
         self._directives = dumps([_directive(namespace, *each) for each in directives])
 

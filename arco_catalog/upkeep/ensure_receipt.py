@@ -85,7 +85,7 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
             case Unknown():
                 pass
         await session.state.pause()
-    raise StoreUnavailable(f"the store gave no answer to {MAX_TRIES} attempts to write {path}")
+    raise StoreUnavailable(f"after {MAX_TRIES} attempts it is unknown whether the receipt {path} was written")
 
 
 def _named(fields: JsonObject) -> JsonObject:

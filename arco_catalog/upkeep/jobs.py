@@ -137,7 +137,7 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
         try:
             session = catalog.open().session(workplace.request, ALLOW_ALL)
         except BadRequest as error:
-            _LOG.error("catalog %s cannot be opened: %s", catalog.name, error.message)
+            _LOG.error("catalog %s cannot be opened, and is left out: %s", catalog.name, error.message)
             continue
         if len(workplace.inventory.catalogs) > 1 and await is_named(session, entity):
             break
@@ -148,8 +148,8 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
 
 async def _tasks(message: Fields, workplace: Workplace) -> None:
     """Executes the task that the message names, in the catalog that has it; without one, the tasks that are due in
-    every catalog. Passes the counts of each catalog to `workplace.report`. Raises `Unfinished` if the time ends before
-    all are executed."""
+    every catalog. Passes the counts of each catalog, also of one that failed, to `workplace.report`. Raises
+    `Unfinished` if the time ends before all are executed."""
     task, total = message.optional("task", STRING), WorkStats()
     end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(
@@ -186,7 +186,7 @@ async def _collect(message: Fields, workplace: Workplace) -> None:
             total.add(stats)
     if total.unreadable:
         _LOG.error(
-            "a collection did not delete objects, since %s records could not be read, such as %s",
+            "a collection kept some objects, since %s records could not be read, such as %s",
             total.unreadable_count,
             total.unreadable[:MAX_REASONS],
         )

@@ -71,7 +71,8 @@ class AzureIssuer:
     async def issue(self, config: AzureStorage, scope: Scope, _principal: str) -> tuple[StorageCredential, ...]:
         """Returns one credential, with a signature, for each folder of the scope that names an account of Azure; none
         for flat accounts unless the operator has allowed signatures for whole containers. Raises `Unavailable` if Azure
-        does not answer, and `CredentialsRefused` if it refuses."""
+        does not answer, and `CredentialsRefused` if it refuses, or the catalog has no credentials for Azure, or ones of
+        another tenant."""
         if not config.hierarchical and not self._container_scope:
             return ()
         places = [(location, self._endpoint(location)) for location in scope.in_store("abfss")]
@@ -183,5 +184,5 @@ def read_key(response: Response, account: str) -> DelegationKey:
         return DelegationKey(oid, tid, start, expiry, service, version, value, iso_date_ms(expiry))
     except ValueError as error:
         raise CredentialsRefused(
-            "Azure's answer does not state when its user delegation key expires", "InvalidAnswer"
+            "Azure's answer states no valid time at which the user delegation key expires", "InvalidAnswer"
         ) from error

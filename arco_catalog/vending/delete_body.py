@@ -49,7 +49,7 @@ def keys_to_delete(body: str) -> list[str]:
     ):
         raise Forbidden(
             f"Not signed: the body of DeleteObjects must have 1 to {MAX_OBJECTS:,} elements Object, and no other than "
-            "these and Quiet"
+            "these and Quiet, all without attributes"
         )
     return keys
 

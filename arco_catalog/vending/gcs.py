@@ -67,7 +67,8 @@ class GcsIssuer:
 
     async def issue(self, config: GcpStorage, scope: Scope, _principal: str) -> tuple[StorageCredential, ...]:
         """Returns one credential for each group of folders that fits into one boundary; none if the scope has no folder
-        in GCS. Raises `Unavailable` if Google does not answer, and `CredentialsRefused` if it refuses."""
+        in GCS that a boundary can name (`grouped`). Raises `Unavailable` if Google does not answer, and
+        `CredentialsRefused` if it refuses, or the catalog has no credentials for Google."""
         groups = grouped(scope.in_store("gs"))
         if not groups:
             return ()
@@ -90,7 +91,8 @@ class GcsIssuer:
 
     async def _downscoped(self, source: ExpiringToken, group: Sequence[Location], *, write: bool) -> StorageCredential:
         """Exchanges a token for one that opens only these locations, and returns it as a credential. Raises
-        `Unavailable` if Google does not answer, and `CredentialsRefused` if it rejects the request."""
+        `Unavailable` if Google does not answer, and `CredentialsRefused` if it rejects the request, or does not state a
+        token and when it expires."""
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
             "requested_token_type": _ACCESS_TOKEN,
@@ -155,4 +157,6 @@ def _iso_ms(text: object) -> int:
             raise ValueError(f"the time {text!r} has no offset from UTC")
         return int(time.timestamp() * 1_000)
     except ValueError as error:
-        raise CredentialsRefused("Google does not state when its token expires", "InvalidAnswer") from error
+        raise CredentialsRefused(
+            "Google does not state when its token expires, or states no valid time", "InvalidAnswer"
+        ) from error

@@ -54,7 +54,7 @@ class WireOutbound:
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Sends a request, and returns the response. Repeats it after a growing pause, at most `ATTEMPTS` times in all,
         if there is no response, or one with the status 429 or at least 500. Raises `Unavailable` if the last attempt
-        ends like that, or the server can't be reached."""
+        ends like that, or at once if an attempt fails otherwise, as without the end of a response."""
         host = urlsplit(url).netloc
         failure = f"No credentials for files can be had now: {host} does not answer"
         for attempt in range(ATTEMPTS):
@@ -67,7 +67,7 @@ class WireOutbound:
                 continue
             except StoreError as error:
                 raise Unavailable(
-                    f"No credentials for files can be had now: {host} cannot be reached: {error}"
+                    f"No credentials for files can be had now: the request to {host} failed: {error}"
                 ) from error
             if answer.status != 429 and answer.status < 500:
                 return answer

@@ -110,8 +110,9 @@ class Vending:
         self, config: StorageConfig, scope: Scope, entity: str, principal: str, request: SignRequest
     ) -> SignedRequest:
         """Returns the request with a signature, by keys that give access to the scope alone if the cloud issues such
-        keys, else by the deployment's own. Raises `Forbidden` for a request that the scope does not allow or that no
-        key may sign, `Unavailable` if the cloud does not answer, and `CredentialsRefused` if it refuses."""
+        keys, else by the deployment's own. Fails if the storage is not S3, or the operator does not allow
+        its configuration, and for a request that the scope does not allow or that no key may sign; `Unavailable` if the
+        cloud does not answer, and `CredentialsRefused` if it refuses."""
         if not isinstance(config, AwsStorage):
             raise Forbidden("Not signed: only requests to S3 are signed, and this catalog has another storage")
         if not self._allows(config):
@@ -163,7 +164,10 @@ class Vending:
         """Returns the server's own AWS credentials for signing a request. Raises `Forbidden` if the server has none, or
         they must not sign this request for this store, and the errors of `own_credentials`."""
         if self._issuers.signer is None:
-            raise Forbidden("Not signed: this server has no AWS credentials to sign with")
+            raise Forbidden(
+                "Not signed: this server has no AWS credentials to sign with: the operator must set both keys of the "
+                "pair, or neither"
+            )
         # The sender of a request chooses the server that gets the signature, not the catalog's configuration: it can
         # send the request to any host of the key's owner.
         if config.is_amazon and not self._issuers.signer_of_amazon:

@@ -148,7 +148,10 @@ def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> 
     Raises `Forbidden` unless it is well-formed, at the catalog's endpoint, and in a bucket of the scope."""
     match = _URI.fullmatch(uri)
     if match is None:
-        raise Forbidden("Not signed: the URI of a request to S3 must have the form http(s)://host[:port]/path[?query]")
+        raise Forbidden(
+            "Not signed: the URI of a request to S3 must have the form http(s)://host[:port]/path[?query], without a "
+            "user or fragment, and with other characters than ASCII escaped"
+        )
     scheme, authority, path, query = match[1], match[2].lower(), match[3] or "/", match[4] or ""
     authority = authority.removesuffix(":443" if scheme == "https" else ":80")
     plain = decoded(path[1:])

@@ -109,7 +109,7 @@ class StaticIssuer:
                 self._read = half, await asyncio.to_thread(self.load)
             except (ValueError, OSError) as error:
                 raise CredentialsRefused(
-                    f"the file of S3 keys {self._file} cannot be read: {error}", "NoKeys"
+                    f"the file of S3 keys {self._file} cannot be read, or is malformed: {error}", "NoKeys"
                 ) from error
         return self._read[1]
 
@@ -130,7 +130,10 @@ def _entry(entry: JsonValue, what: str) -> StaticKeys:
     """Reads an entry of the file of S3 keys; `what` names it in messages. Raises `ValueError`, which quotes no key, for
     a malformed one and for one without the operator's consent."""
     if not isinstance(entry, dict) or set(entry) - {"prefix", "reader", "writer", _CONSENT}:
-        raise ValueError(f"{what} of the file of S3 keys must have prefix, reader, writer and {_CONSENT}, nothing else")
+        raise ValueError(
+            f"{what} of the file of S3 keys must be an object with prefix, reader or writer or both, and {_CONSENT}, "
+            "and nothing else"
+        )
     if entry.get(_CONSENT) is not True:
         raise ValueError(
             f"{what} of the file of S3 keys needs '{_CONSENT}': true: a caller who may read one table below the prefix "

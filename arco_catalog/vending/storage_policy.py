@@ -121,6 +121,6 @@ def _normal(url: str) -> str:
     compared. Raises `ValueError` unless it is a URL of http or https without a user."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not _AUTHORITY.fullmatch(parts.netloc):
-        raise ValueError(f"expected http(s)://host[:port], got {url!r}")
+        raise ValueError(f"expected http(s)://host[:port][/path], got {url!r}")
     port = (443 if parts.scheme == "https" else 80) if parts.port is None else parts.port
     return f"{parts.scheme}://{parts.hostname.lower()}:{port}{parts.path.rstrip('/')}"

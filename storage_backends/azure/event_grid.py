@@ -62,7 +62,7 @@ class Topic:
             plain_loopback=self._may_be_plain,
         )
         if answer.status != 200:
-            raise failure_of(f"the event was not published: Event Grid, for {self._name},", answer)
+            raise failure_of(f"the event was not confirmed: Event Grid, for {self._name},", answer)
 
     async def _authorization(self) -> Mapping[str, str]:
         """Returns the header that authorizes a request. Raises `StoreError` without credentials."""

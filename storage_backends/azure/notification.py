@@ -68,4 +68,4 @@ class MessageQueue:
             plain_loopback=self._may_be_plain,
         )
         if answer.status != 201:
-            raise failure_of(f"the message was not put into the queue: Azure Storage, for {self._name},", answer)
+            raise failure_of(f"the message was not confirmed: Azure Storage, for the queue {self._name},", answer)

@@ -63,7 +63,7 @@ def _skipped(check: Check, findings: dict[str, Finding], examination: Examinatio
     """Returns the finding `SKIPPED`, with the reason, for a check that must not be made; None for one that must."""
     created = findings.get(CREATION.name)
     if check.writes and created is not None and created.grade is Grade.FAILED:
-        return Finding(Grade.SKIPPED, "skipped: the store took no write")
+        return Finding(Grade.SKIPPED, f"skipped: the check {CREATION.name!r} failed")
     if check.costly and not costly:
         return Finding(Grade.SKIPPED, "writes 1,001 objects: only with --pages")
     if check.needs_answers and examination.answers is None:
@@ -85,7 +85,7 @@ async def _run(check: Check, examination: Examination, ends: float) -> Finding:
     except StoreError as error:
         return Finding(Grade.FAILED, type(error).__name__, str(error))
     except TimeoutError:
-        return Finding(Grade.FAILED, "the check did not end within a minute")
+        return Finding(Grade.FAILED, "the check did not end within a minute, or before the 5 minutes for all checks")
 
 
 @asynccontextmanager

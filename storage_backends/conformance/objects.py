@@ -170,7 +170,9 @@ async def listing_pages(examination: Examination) -> Finding:
     await together(create(key) for key in keys)
     entries = await listing(examination.store, examination.key("pages/"))
     if len(entries) != len(keys) or {entry.key for entry in entries} != keys:
-        raise Fault(f"a listing returns {len(entries):,} objects, expected the {len(keys):,} that were written")
+        raise Fault(
+            f"a listing returns {len(entries):,} objects, expected the {len(keys):,} that were written, and each once"
+        )
     return ok(f"{len(keys):,} objects, each once")
 
 

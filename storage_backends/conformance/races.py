@@ -41,7 +41,7 @@ async def race_to_create(examination: Examination) -> Finding:
             )
         found = await examination.store.get(key)
         if not isinstance(found, Found) or (winners and found.body != f"creator {winners[0]}".encode()):
-            raise Fault("the object does not have the body of the create that was reported as applied")
+            raise Fault("the object is missing, or does not have the body of the create that was reported as applied")
     return ok("one winner in each")
 
 
@@ -68,7 +68,9 @@ async def racing_updates(examination: Examination) -> Finding:
             if not isinstance(outcome, PreconditionFailed):
                 return
             await asyncio.sleep(PAUSE_S * (attempt + 1) / ATTEMPTS)
-        raise Fault(f"a writer that repeats an update with the current version was refused all {ATTEMPTS} times")
+        raise Fault(
+            f"a writer that repeats an update with the current version was refused, or throttled, all {ATTEMPTS} times"
+        )
 
     async def work(writer: int) -> None:
         for number in range(UPDATES):
@@ -79,7 +81,7 @@ async def racing_updates(examination: Examination) -> Finding:
     there = json.loads(last.body) if isinstance(last, Found) else []
     lost = [tag for tag, outcome in outcomes if outcome is Applied and tag not in there]
     if lost:
-        raise Fault(f"of {WRITERS * UPDATES} updates that were reported as applied {len(lost)} are lost")
+        raise Fault(f"of {WRITERS * UPDATES} updates, {len(lost)} that were reported as applied are lost")
     if any(outcome is PreconditionFailed and tag in there for tag, outcome in outcomes):
         raise Fault("an update that was reported as refused is in the object")
     return ok(f"no update of {WRITERS * UPDATES} lost")

@@ -48,4 +48,4 @@ class Topic:
             plain_loopback=self._is_emulated,
         )
         if answer.status != 200:
-            raise failure_of(f"the message was not published: Pub/Sub, for {self._name},", answer)
+            raise failure_of(f"the message was not confirmed: Pub/Sub, for {self._name},", answer)

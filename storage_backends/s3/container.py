@@ -120,7 +120,7 @@ def address_of(url: str) -> tuple[SplitResult, int]:
     if not safe or not parts.hostname or "@" in parts.netloc:
         raise StoreDenied(
             f"no AWS credentials: the container credentials endpoint {url!r} must be https, or http to this machine "
-            "or to a fixed address of ECS or EKS"
+            "or to a fixed address of ECS or EKS, with a host and no user"
         )
     return parts, port
 

@@ -29,4 +29,4 @@ async def send_message(
     message = {"QueueUrl": url, "MessageBody": body, "DelaySeconds": min(delay_s, MAX_DELAY_S)}
     answer = await call(SQS, region, "AmazonSQS.SendMessage", message, environment, now_ms, MAX_BYTES)
     if answer.status != 200:
-        raise refusal("the message was not sent to the SQS queue", answer)
+        raise refusal("the SQS queue did not confirm the message", answer)

@@ -66,7 +66,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 def _check_printable(text: str, headers: Mapping[str, str]) -> None:
     """Raises `StoreError`, which names the headers, unless their `text` is printable ASCII."""
     if not (text.isascii() and text.isprintable()):
-        raise StoreError(f"the request was not sent: one of its headers is not printable ASCII: {', '.join(headers)}")
+        raise StoreError(f"the request was not sent: one of the headers {', '.join(headers)} is not printable ASCII")
 
 
 def may_end_with_its_connection(method: str, status: int) -> bool:
@@ -295,8 +295,8 @@ class Connection(asyncio.Protocol):
             self._alarm_s, self._alarm = due_s, loop.call_at(due_s, self._on_alarm, loop)
 
     def _on_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Fails the exchange under way, if there is one, if a time limit has passed: the one of the exchange, or that
-        for silence. Otherwise sets the next alarm."""
+        """Fails the exchange under way if a time limit has passed: the one of the exchange, or that for silence.
+        Otherwise sets the next alarm. Does nothing if there is no exchange under way."""
         now_s = max(loop.time(), self._alarm_s)  # uvloop rounds times to milliseconds, and may call early
         self._alarm_s, self._alarm = math.inf, None
         if self._answer is None or self._answer.done():

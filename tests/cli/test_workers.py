@@ -114,7 +114,7 @@ async def test_a_worker_that_dies_is_replaced(store: str) -> None:
         ended = await server.stop()
 
     assert ended.code == 0
-    assert ended.err == f"arco: worker process {gone} ended with exit code -9\n"
+    assert ended.err == f"arco: worker process {gone} ended with exit code -9: another one is started\n"
 
 
 async def test_one_of_them_fills_the_event_feed_and_its_successor_does(store: str) -> None:
@@ -139,7 +139,8 @@ async def test_a_server_that_ends_while_a_worker_starts_has_not_failed(store: st
         await replaced(server, gone, 2)  # by one that has hardly begun
         ended = await server.stop(how)
 
-    assert (ended.code, ended.err) == (0, f"arco: worker process {gone} ended with exit code -9\n")
+    report = f"arco: worker process {gone} ended with exit code -9: another one is started\n"
+    assert (ended.code, ended.err) == (0, report)
 
 
 async def test_a_worker_that_died_while_it_started_and_was_replaced_is_no_failure(store: str) -> None:
@@ -152,7 +153,9 @@ async def test_a_worker_that_died_while_it_started_and_was_replaced_is_no_failur
         await replaced(server, second, 2)
         ended = await server.stop()
 
-    report = [f"arco: worker process {gone} ended with exit code -9" for gone in (first, second)]
+    report = [
+        f"arco: worker process {gone} ended with exit code -9: another one is started" for gone in (first, second)
+    ]
     assert (ended.code, ended.err.splitlines()) == (0, report)
 
 

@@ -262,7 +262,8 @@ async def test_a_read_only_catalog_still_answers_for_what_was_done_under_a_key(s
             None,
             409,
             "NamespaceNotEmptyException",
-            "Namespace db is not empty: drop all tables, views, namespaces and policies in it first",
+            "Namespace db is not empty: drop all tables, views, generic tables, semantic models, namespaces and "
+            "policies in it first",
         ),
         ("DELETE", "namespaces/db/tables/u", None, 404, "NoSuchTableException", "Table does not exist: db.u"),
         (

@@ -264,7 +264,7 @@ async def test_a_tag_is_refused(made: Made) -> None:
     await table.commit({"requirements": [], "updates": [tag]})
     late["requirements"][0] |= {"ref": "x", "snapshot-id": 5}
     late["updates"][1] |= {"ref-name": "x", "type": "tag"}
-    with pytest.raises(CommitFailed, match="x is a tag"):
+    with pytest.raises(CommitFailed, match="sets x to be a tag"):
         await table.commit(late)
 
 
@@ -433,7 +433,7 @@ async def test_an_append_of_a_schema_that_is_gone_is_refused(made: Made) -> None
     added = {"action": "add-schema", "schema": schema("x", "y")}
     await table.commit({"requirements": [], "updates": [added, {"action": "set-current-schema", "schema-id": -1}]})
     await table.commit({"requirements": [], "updates": [{"action": "remove-schemas", "schema-ids": [0]}]})
-    await refused(table, late, "the table lacks the schema of the commit's snapshot")
+    await refused(table, late, "the commit's snapshot names no schema of the table")
 
 
 async def test_a_manifest_of_a_schema_that_is_gone_is_refused(made: Made) -> None:
@@ -533,7 +533,7 @@ async def test_a_manifest_that_the_branch_has_is_refused(made: Made) -> None:
         ({"manifest_length": -1}, "no valid manifest_length"),
         ({"added_files_count": -1}, "no valid added_files_count"),
         ({"added_files_count": 10_001}, "adds more than 10,000 data files"),
-        ({"manifest_path": ""}, "has no manifest_path"),
+        ({"manifest_path": ""}, "has no valid manifest_path"),
         ({"manifest_path": "memory:///wh/warehouse/other/m.avro"}, "outside of the table's locations"),
         ({"partitions": [{"contains_null": True, "lower_bound": None}]}, None),
     ],
@@ -588,10 +588,10 @@ async def test_each_file_of_a_new_manifest_is_checked(made: Made, file: Mapping[
     ("metadata", "why"),
     [
         ({"content": "deletes"}, "has delete files"),
-        ({"format-version": "1"}, "a format version that a table of version 2 does not take"),
-        ({"format-version": "3"}, "a format version that a table of version 2 does not take"),
-        ({"format-version": "x"}, "a format version that a table of version 2 does not take"),
-        ({"partition-spec-id": "1"}, "another partition spec"),
+        ({"format-version": "1"}, "no format version that a table of version 2 has"),
+        ({"format-version": "3"}, "no format version that a table of version 2 has"),
+        ({"format-version": "x"}, "no format version that a table of version 2 has"),
+        ({"partition-spec-id": "1"}, "no partition spec in the header, or another"),
         ({"schema": "{"}, "lacks the schema"),
         ({"schema": "[]"}, "lacks the schema"),
         ({"schema": '{"schema-id": true}'}, "lacks the schema"),

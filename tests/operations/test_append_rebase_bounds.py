@@ -156,7 +156,7 @@ async def test_a_manifest_with_a_long_schema_is_refused(fixture: CatalogFixture)
     long = {"schema": dumps({"schema-id": 0, "doc": "x" * (512 << 10)}).decode()}
     late = await lake.append(await document(fixture), 9, metadata={**manifest_metadata(), **long})
     await fixture.commit(await lake.append(await document(fixture), 2))
-    with pytest.raises(CommitFailed, match="not rebased: a manifest has a schema of more than 524,288 bytes"):
+    with pytest.raises(CommitFailed, match=r"not rebased: the manifest .* has a schema of more than 524,288 bytes"):
         await fixture.commit(late)
 
 

@@ -363,7 +363,7 @@ async def test_a_purge_that_an_earlier_version_recorded_is_a_plain_drop(fixture:
 
 async def test_a_purge_that_has_begun_is_not_undone(fixture: CatalogFixture) -> None:
     await with_stone_of_a_purge(fixture, task="01J00000000000000000000000")
-    with pytest.raises(CommitFailed, match=r"db\.t is being purged: it cannot be restored"):
+    with pytest.raises(CommitFailed, match=r"db\.t cannot be restored: a purge of it has begun"):
         await undrop(fixture.session(), NS, "t")
     with pytest.raises(BadRequest, match="overlaps"):
         await fixture.table("u", location=PLACE)

@@ -27,6 +27,6 @@ def load_sign_in(
             raise ValueError(
                 f"tokens of {issuer} are not accepted: {AUTH.name} must name {OIDC}, and {OIDC_ISSUERS.name} the issuer"
             )
-    if len(set(issuers)) < len(issuers):
-        raise ValueError("an issuer is listed twice: list it once")
+        if issuers.count(issuer) > 1:
+            raise ValueError(f"several clients of the issuer {issuer} are listed for the console: list one")
     return SignIn(parsed, others)

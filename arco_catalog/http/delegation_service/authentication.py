@@ -32,7 +32,10 @@ class TaskAuthenticator:
         if not found.identity.issued:
             realm = self.realms.get(found.realm)
             if realm is None or not await has_role(realm.lookups(), found.identity, EXECUTE_TASKS):
-                raise Forbidden(f"The token's principal does not have the principal role {EXECUTE_TASKS} any more")
+                raise Forbidden(
+                    f"The token's principal does not have the principal role {EXECUTE_TASKS} any more, or is of a "
+                    "realm that this service does not serve"
+                )
         return found
 
 

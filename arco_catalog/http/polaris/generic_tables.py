@@ -50,7 +50,8 @@ async def create(context: RequestContext) -> Response:
         return await _with_credentials(context, session, vending, table.name, answer.body or {})
     except (CatalogError, StoreError) as error:  # an error would hide from the client that the table exists
         _LOG.warning(
-            "a generic table was created, but the response gives no access to the files, since making it failed: %s",
+            "a generic table was created, but the response gives the client no access to the files, since making that "
+            "access failed: %s",
             error,
         )
         return answer_response(answer)
@@ -73,7 +74,7 @@ async def drop(context: RequestContext) -> Response:
 
 def _vending(context: RequestContext) -> "Vending | None":
     """Returns the service that makes credentials, or None if the client requests none. Raises `Unsupported` if it
-    requests them and this catalog vends none."""
+    requests them and this catalog vends none, and an error if it requests another way of access."""
     if not wants_credentials(context.headers):
         return None
     made = None if context.sessions.realm is None else context.sessions.realm.deployment.vending
@@ -93,8 +94,8 @@ async def _with_credentials(
     found = () if access is None else await credentials(session, vending, access, None)
     if not found:
         raise Forbidden(
-            f"No credentials for the files of generic table {name}: the caller has no right to the data, or the "
-            "catalog does not allow the table's location"
+            f"No credentials for the files of generic table {name}: the caller has no right to the data, the table has "
+            "no location that the catalog allows, or none can be made for the catalog's storage configuration"
         )
     configs: list[JsonValue] = [{"prefix": each.prefix, "config": {**each.config}} for each in found]
     return json_response({**body, "storage-access-configs": configs}, headers={"Cache-Control": "no-store"})

@@ -61,13 +61,22 @@ class NameCatalog(EntityChange):
         self.entry, self.entity, self.closed, self.disjoint, self.check = entry, entity, closed, disjoint, check
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the entry of the catalog under the name, with the fresh id and a higher version. The body has the
+        catalog, and under `retired` the id that is replaced. Raises an error if the catalog is not dropped, or a
+        location is not allowed or, with `disjoint`, overlaps another catalog's, and `AlreadyExists` if another catalog
+        has the name."""
         entry = self.entry
         yield Needs(keys=[catalog_key(entry.name)], scans=[Scan(catalogs())])
         others = [CatalogEntry(stored) for _, stored in index.scan(catalogs())]
         same = next((each for each in others if each.root == entry.root), None)
-        if same is not None and (not self.closed.is_closed or same.name != entry.name):
+        if same is not None and not self.closed.is_closed:
             raise BadRequest(
                 f"There is no drop to undo: {entry.root} is the state of catalog {same.name}, which exists"
+            )
+        if same is not None and same.name != entry.name:
+            raise BadRequest(
+                f"{entry.root} is the state of catalog {same.name}, of which a drop or an undrop was interrupted or is "
+                "under way: undrop it under that name"
             )
         if same is None and find_catalog(index, entry.name) is not None:
             raise AlreadyExists(f"Catalog already exists: {entry.name}. Choose another name")
@@ -106,6 +115,9 @@ class ReopenCatalog(PurgeCancellation):
         self.entity, self.retired, self.admin = entity, retired, admin
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """Plans the opening of the catalog's registry, and the assignment of the role that manages the catalog to
+        `admin`. The body names the tables whose purges the drop or this undrop cancelled. Raises `CommitFailed` if
+        another command has undone the drop meanwhile, or the catalog was dropped once more."""
         yield Needs(keys=[CATALOG_STATE, catalog_role_key(CATALOG_ADMIN)], scans=[TOMBSTONES])
         state = CatalogState.of(index)
         if self.entity in state.former:

@@ -225,7 +225,9 @@ class ManifestSource:
             return
         place = Location.parse(location)
         if place.has_dots or not place.inside_any({*self._locations}):
-            raise BadRequest(f"The table's manifest {location[:200]} is outside of its locations: {ADVICE}")
+            raise BadRequest(
+                f"The table's manifest or manifest list {location[:200]} is outside of its locations: {ADVICE}"
+            )
 
 
 def _max_entries(manifest: ManifestFile) -> int:

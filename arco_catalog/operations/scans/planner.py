@@ -92,9 +92,10 @@ class Planner:
 
     async def plan(self, part: Range) -> PartPlan:
         """Plans a part of the scan: gives the tasks of its files as far as an answer has room for them, and plan tasks
-        for the rest, or only plan tasks for a part that is too large. Frees the memory of files at the end. Raises
-        `InvalidToken` for a part that the scan does not have, `Unsupported` for encrypted manifests, `NotFound` for a
-        missing one, and the errors of `ManifestSource`."""
+        for the rest, or only plan tasks for a part that is too large. A whole scan with `min_rows` has no plan tasks
+        once there are that many certain rows. Frees the memory of files at the end. Raises `InvalidToken` for a part
+        that the scan does not have, `Unsupported` for encrypted manifests, `NotFound` for a missing one, and the errors
+        of `ManifestSource`."""
         try:
             return await self._plan(part)
         finally:
@@ -110,12 +111,12 @@ class Planner:
         end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1
         lists = range(part.start.list, min(end, len(self._table.snapshots)))
         if not lists and part != WHOLE:
-            raise InvalidToken("the token names no part of the scan")
+            raise InvalidToken("the plan task names no part of this scan: plan the scan again")
         if len(lists) > MAX_LISTS:
             return self._plan_of_parts(_by_lists(part, lists))
         matching = await self._manifests.pieces(lists, part)
         if part.start.manifest and part.start.manifest >= self._manifests.count(part.start.list):
-            raise InvalidToken("the token names no part of the scan")
+            raise InvalidToken("the plan task names no part of this scan: plan the scan again")
         divide = partial(_divided, matching, part, self._part_weight)
         pieces, parts = await off_loop(ENTRY_BYTES * len(matching), divide)
         if len(parts) == 1:
@@ -277,7 +278,7 @@ async def _index_for(deletes: DeleteFiles, files: Sequence[ContentFile]) -> tupl
 
 def _divided(matching: Sequence[Piece], part: Range, target: int) -> tuple[Sequence[Piece], Sequence[Range]]:
     """Returns those of the matching manifests that a part of the scan has, and smaller parts of about the weight
-    `target`; the part itself if it is not much heavier."""
+    `target`; the part itself if it weighs at most twice that."""
     pieces = within(matching, part)
     is_small = weight_of(pieces) <= 2 * target
     return pieces, [part] if is_small else split(pieces, part, target)

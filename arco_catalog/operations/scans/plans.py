@@ -167,5 +167,5 @@ async def _stored(session: Session, digest: str) -> bytes:
     exist, or have another digest."""
     found = await session.state.read(session.state.paths.plan_request(digest))
     if found is None or hashlib.sha256(found.body).hexdigest() != digest:
-        raise InvalidToken("the stored request of the plan has expired: plan the scan again")
+        raise InvalidToken("the request of the plan is no longer stored: plan the scan again")
     return found.body

@@ -116,18 +116,18 @@ class ReceivedToken(NamedTuple):
         """Raises `InvalidToken` if the token is of another table, too old, issued in the future, or a plan id where a
         plan task is expected, or the reverse."""
         if self.entity != entity:
-            raise InvalidToken("the token belongs to another table")
+            raise InvalidToken("the plan is of another table, or of an earlier one of this name: plan the scan again")
         if not now_s - LIFETIME_S <= self.issued_s <= now_s + AHEAD_S:
-            raise InvalidToken("the token has expired: plan the scan again")
+            raise InvalidToken("the plan has expired, or has a time in the future: plan the scan again")
         if is_task != (self.range is not None):
-            raise InvalidToken("a plan id and a plan task are not interchangeable")
+            raise InvalidToken("a plan id was sent as a plan task, or a plan task as a plan id")
 
 
 def read_token(text: str) -> ReceivedToken:
     """Reads a token that a client sent. Checks only its form: not its age, nor whether its table exists. Raises
     `InvalidToken` for every other text."""
     if len(text) > MAX_TOKEN:
-        raise InvalidToken(f"the token has more than {MAX_TOKEN} characters")
+        raise InvalidToken(f"plan ids and plan tasks of this catalog have at most {MAX_TOKEN} characters")
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         version, entity, issued_s, is_null, snapshot_id = _HEAD.unpack_from(data)
@@ -154,7 +154,7 @@ def _range(place: bytes) -> Range | None:
     numbers = _RANGE.unpack(place)
     found = Range(Position(*numbers[:3]), Position(*numbers[3:]))
     if found.start >= found.end:
-        raise InvalidToken("the token names no part of the scan")
+        raise InvalidToken("the plan task names no part of a scan: plan the scan again")
     return found
 
 

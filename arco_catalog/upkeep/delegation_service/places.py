@@ -59,7 +59,7 @@ class Places:
             location = AllowedLocations(self.allowed, ()).check(text)
         except BadRequest as error:
             raise Forbidden(
-                f"Not allowed by delegation.allowed-locations: {error.message.partition(': ')[0]}"
+                f"Not allowed by delegation.allowed-locations, or malformed: {error.message.partition(': ')[0]}"
             ) from None
         if not location.segments:
             raise Forbidden(f"Not allowed: the location {location.uri} is a whole bucket. A table needs a folder in it")

@@ -135,7 +135,7 @@ class DelegationService:
         """Reads the task with this id. Raises `NotFound` if there is none, or if another caller has submitted it."""
         stored = await read_task(session.state, task)
         if stored is None or submitter_of(stored.task) != caller:
-            raise NotFound(f"Task does not exist: {task}")
+            raise NotFound(f"Task does not exist, or another caller has submitted it: {task}")
         return stored
 
     async def tasks(self, session: Session, caller: str, after: str) -> tuple[Sequence[StoredTask], str | None]:

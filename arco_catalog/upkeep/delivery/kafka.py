@@ -133,15 +133,15 @@ def read_properties(path: str) -> dict[str, str]:
     with Path(path).open("rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
-        raise ValueError(f"it has more than {MAX_FILE_BYTES:,} bytes")
+        raise ValueError(f"the file of properties has more than {MAX_FILE_BYTES:,} bytes")
     found: dict[str, str] = {}
     for number, line in enumerate(content.decode().splitlines(), 1):
         name, separator, value = line.strip().partition("=")
         if not name or name.startswith("#"):
             continue
         if not separator:
-            raise ValueError(f"its line {number} is not NAME=VALUE")
+            raise ValueError(f"the file's line {number} is not NAME=VALUE")
         found[name.strip()] = value.strip()
     if not found.get("bootstrap.servers"):
-        raise ValueError("it has no bootstrap.servers, the addresses of the brokers")
+        raise ValueError("the file has no bootstrap.servers, the addresses of the brokers")
     return found

@@ -48,7 +48,8 @@ async def subscribe(
     `NoSuchFeed` for a token without a feed, `StoreError`, and `CommitStateUnknown`."""
     if NAME.fullmatch(wanted.name) is None:
         raise BadRequest(
-            f"{wanted.name!r} can't be the name of a subscription: use lower-case letters, digits and single hyphens"
+            f"{wanted.name!r} can't be the name of a subscription: use 1 to 63 lower-case letters, digits and hyphens, "
+            "with a letter or digit at both ends"
         )
     read_filter(Fields(wanted.event_filter, "subscription"))
     with _for(wanted.sink):

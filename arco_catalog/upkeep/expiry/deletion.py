@@ -180,8 +180,8 @@ class FileDeletion:
 
     async def _look(self) -> _Look:
         """Reads what the table and the records of expiries name now; if the table has the metadata files of the last
-        look, returns that one. Raises `TaskFailed` for a file that is missing or can't be read, and `StoreUnavailable`
-        if the table has changed since."""
+        look, returns that one. Raises `TaskFailed` for a missing manifest list or a file that can't be read, and
+        `StoreUnavailable` if the table changes meanwhile."""
         session = self._execution.session()
         metadata = (*await metadata_files(session, await session.state.pointer(self._entity)),)
         if self._last is None or self._last.metadata != metadata:
@@ -194,7 +194,10 @@ class FileDeletion:
         meanwhile, and `TaskFailed` if one of its manifests is missing."""
         reached = await named_by(self._execution, metadata)
         if reached.gone or not metadata:
-            raise StoreUnavailable("the table's metadata file was replaced while it was read: another attempt follows")
+            raise StoreUnavailable(
+                "the table's pointer or metadata file is missing, perhaps since the file was replaced while it was "
+                "read: another attempt follows"
+            )
         own = self._removal.own
         lists, statistics, needed, only = _Files(own), _Files(own), _Files(own), _Files(own)
         removed, young = await self._records()  # after the pointer was read: a record is written before its commit
@@ -236,14 +239,15 @@ class FileDeletion:
 
     async def _manifests_of(self, lists: Sequence[str], named: dict[str, None], gone: list[str]) -> None:
         """Adds the manifests in these manifest lists to `named`, and the lists that do not exist to `gone`. Raises
-        `TaskFailed` if `named` gets more than `MAX_MANIFESTS`."""
+        `TaskFailed` for a list that can't be read, and if `named` gets more than `MAX_MANIFESTS`."""
 
         async def read(location: str) -> None:
             named.update(dict.fromkeys(await manifests_in(self._execution, location, gone)))
             if len(named) > MAX_MANIFESTS:
                 raise TaskFailed(
-                    f"the table has more than {MAX_MANIFESTS:,} manifests, too many to find which files only expired "
-                    "snapshots need: rewrite its manifests, and retry this task"
+                    f"the snapshots of the table, or the expired ones, have more than {MAX_MANIFESTS:,} manifests, too "
+                    "many to find which files only expired snapshots need: if it is the table, rewrite the manifests, "
+                    "and retry this task"
                 )
 
         await for_each(lists, READ_AT_ONCE, read)

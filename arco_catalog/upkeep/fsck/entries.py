@@ -234,7 +234,10 @@ async def _segment(examination: Examination, key_range: KeyRange) -> Segment | F
     ordered = keys == sorted(set(keys))
     within = all(key >= ref.first and range_of(key) == range_of(ref.first) for key in keys)
     ends = key_range.high is None or not keys or keys[-1] < key_range.high
-    if segment.size != ref.size or not (ordered and within and ends):
+    if segment.size != ref.size:
         found_there = f"the segment has {len(keys):,} entries and {segment.size:,} bytes"
         return Finding(Code.SEGMENT_FOREIGN, key, f"{found_there}, and HEAD lists it with {ref.size:,} bytes")
+    if not (ordered and within and ends):
+        found_there = f"the {len(keys):,} keys in the segment are not in order, or not in the range that HEAD gives it"
+        return Finding(Code.SEGMENT_FOREIGN, key, found_there)
     return segment

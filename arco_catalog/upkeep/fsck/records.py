@@ -116,8 +116,8 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
 
 async def _examine_receipt(examination: Examination, key: str) -> Sequence[Finding]:
     """Returns the findings about a receipt: its form and key, and of a committed one, that the metadata file that it
-    replaced is not current, and has a receipt. An OpenLineage event at the key is examined as such. None for an object
-    that was deleted since the listing."""
+    replaced is not current, and has a receipt. An OpenLineage event at the key is examined as such. There are no
+    findings about an object that was deleted since the listing."""
     if examination.paths.is_lineage_event(key):
         return await _examine_lineage_event(examination, key)
     found = await examination.read(key)
@@ -133,7 +133,8 @@ async def _examine_receipt(examination: Examination, key: str) -> Sequence[Findi
     stage = receipt.COMMITTED if f"/{receipt.COMMITTED}/" in key else receipt.PENDING
     expected = {receipt.COMMITTED: "IcebergCommitCommitted", receipt.PENDING: "IcebergCommitPending"}[stage]
     if key != examination.paths.receipt(stage, name, ms) or document.get("type") != expected:
-        return [Finding(Code.RECEIPT_FOREIGN, key, f"the object is the receipt of {location} of entity {entity}")]
+        description = f"the object is the receipt of {location} of entity {entity}, and has the key of another receipt"
+        return [Finding(Code.RECEIPT_FOREIGN, key, description)]
     pointer = examination.current.get(entity)
     if stage == receipt.PENDING or base is None or pointer is None:
         return []
@@ -192,7 +193,8 @@ async def _examine_transaction(examination: Examination, key: str) -> Sequence[F
     except InternalError as error:
         return [Finding(Code.TRANSACTION_UNREADABLE, key, error.message)]
     if key != examination.paths.transaction(named):
-        return [Finding(Code.TRANSACTION_FOREIGN, key, f"the object is the decision of transaction {named}")]
+        description = f"the object is the decision of transaction {named}, and has the key of another one"
+        return [Finding(Code.TRANSACTION_FOREIGN, key, description)]
     if status not in ("pending", "committed", "aborted"):
         return [
             Finding(
@@ -224,7 +226,8 @@ async def _examine_claim(examination: Examination, key: str) -> Sequence[Finding
         return [Finding(Code.CLAIM_UNREADABLE, key, f"the claim of a metadata file has an unknown value {claim!r}")]
     if key == examination.paths.metadata_claim(file):
         return []
-    return [Finding(Code.CLAIM_FOREIGN, key, f"the object claims the metadata file {file}")]
+    description = f"the object claims the metadata file {file}, and has the key of another claim"
+    return [Finding(Code.CLAIM_FOREIGN, key, description)]
 
 
 def _readable(code: Code, parse: Callable[[str, Found], object]) -> _Examine:

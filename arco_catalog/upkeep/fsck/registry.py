@@ -170,7 +170,8 @@ async def _look_at(examination: Examination, commit: str, head: str, needed: Con
         named = commit_id(found.body, key)
     except InternalError as error:
         return [Finding(Code.COMMIT_UNREADABLE, key, error.message, repair)]
-    return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, f"the object is commit {named}", repair)]
+    description = f"the object is commit {named}, and has the key of another commit"
+    return [] if named == commit else [Finding(Code.COMMIT_FOREIGN, key, description, repair)]
 
 
 async def _examine_intents(examination: Examination, index: Index) -> Findings:

@@ -107,7 +107,7 @@ class _Look:
     async def _versions(self) -> tuple[list[Finding], _Last | None]:
         """Examines the versions of the task. Returns the findings about ones that can't be read, are of another task or
         number, can't follow the one before, or are missing before others, and the last version; None in place of it if
-        it can't be read, or no longer exists."""
+        it can't be read, is of another task or number, or no longer exists."""
         numbers, paths = sorted(self._listed.numbers), self._examination.paths
         found: list[Finding] = []
         tasks: dict[int, Task] = {}
@@ -125,7 +125,7 @@ class _Look:
                     found.append(Finding(Code.TASK_UNREADABLE, paths.task_version(self._task, number), reason))
                     continue
                 if (task.id, task.number) != (self._task, number):
-                    reason = f"the object is version {task.number} of task {task.id}"
+                    reason = f"the object is version {task.number} of task {task.id}, and has the key of another one"
                     found.append(Finding(Code.TASK_FOREIGN, paths.task_version(self._task, number), reason))
                     del tasks[number]
                     continue

@@ -84,11 +84,12 @@ class Delegate:
             await execution.save({**_as_deleting(execution), DELEGATED: {**_delegation(execution), "ended": True}})
             if ended.code != "CREDENTIALS_NEEDED":
                 raise DelegateFailed(
-                    f"task {ended.task} of the delegation service {self.client.url} has failed: {ended.code} "
-                    f"{ended.summary}".rstrip()
+                    f"task {ended.task} of the delegation service {self.client.url} has failed, and the next attempt "
+                    f"submits the purge to it once more: {ended.code} {ended.summary}".rstrip()
                 )
         raise DelegateFailed(
-            f"the delegation service {self.client.url} lost the credentials of this purge {MAX_SUBMISSIONS} times"
+            f"the delegation service {self.client.url} lost the credentials of this purge {MAX_SUBMISSIONS} times: the "
+            "next attempt submits the purge to it once more"
         )
 
     async def _submit(self, execution: Execution, tombstone: Tombstone, payload: JsonObject) -> DelegatedTask:
@@ -120,7 +121,8 @@ class Delegate:
                 if not _may_be_deleting(_delegation(execution), execution.session().now_ms()):
                     raise DelegateFailed(
                         f"the delegation service {self.client.url}, which was to delete the files of this purge, did "
-                        f"not answer before the credentials that this catalog had sent it expired: {error}"
+                        "not answer before the credentials that this catalog had sent it expired, and the next "
+                        f"attempt submits the purge to it once more: {error}"
                     ) from error
                 continue
             if found is None:
@@ -155,7 +157,8 @@ class Delegate:
         if len(issued) != 1:
             raise TaskFailed(
                 f"no credentials that expire can be made for {location.uri} alone, as the delegation service needs: "
-                "set a role or a delegated key in the catalog's storage configuration"
+                "the catalog's storage configuration must be allowed by the operator, and have a roleArn on S3, or "
+                "hierarchical on Azure"
             )
         return TableCredentials(issued[0].config, issued[0].expires_ms)
 
@@ -175,8 +178,8 @@ async def wait_for_delegate(execution: Execution) -> None:
     if not isinstance(expires_ms, int):
         service = optional_text(delegation, "service")
         raise TaskFailed(
-            f"this purge was handed over to {service}, with access that does not expire: set purge.executor=delegated, "
-            "so that a worker can wait for the service"
+            f"this purge was handed over to {service}, with access that does not expire: set "
+            "ARCO_PURGE_EXECUTOR=delegated, so that a worker can wait for the service"
         )
     if _may_be_deleting(delegation, execution.session().now_ms()):
         raise NotYet(expires_ms + MARGIN_MS, "a delegation service may delete files until its credentials have expired")

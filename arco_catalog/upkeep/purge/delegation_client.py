@@ -56,7 +56,7 @@ class ClientFiles:
         with open(self.token, "rb") as file:
             token = file.read(MAX_TOKEN_BYTES + 1)
         if len(token) > MAX_TOKEN_BYTES:
-            raise ValueError(f"{self.token} has more than {MAX_TOKEN_BYTES:,} bytes")
+            raise ValueError(f"the token file {self.token} has more than {MAX_TOKEN_BYTES:,} bytes")
         return {"authorization": f"Bearer {token.decode().strip()}"}
 
 
@@ -103,7 +103,7 @@ class HttpDelegationClient:
             tls, credentials = await asyncio.to_thread(lambda: (self._files.tls(), self._files.headers()))
         except (OSError, ValueError) as error:
             raise StoreUnavailable(
-                f"the token and certificate files for calls of the delegation service can't be read: {error}"
+                f"the token or certificate files for calls of the delegation service can't be read: {error}"
             ) from error
         return await fetch(
             self._url + path,

@@ -143,7 +143,9 @@ class _Purge:
             if done.phase is Phase.DONE:  # another lease released it, and died before it recorded the end
                 require_all_addressable(done)
                 return _finished(done, {})
-            raise NothingToPurge("the drop was undone, or the table is purged already")
+            raise NothingToPurge(
+                "the drop was undone, a restore of the catalog took the purge back, or the table is purged already"
+            )
         if tombstone.state == DROPPED:
             await self._prepare(tombstone)
         await execution.start()

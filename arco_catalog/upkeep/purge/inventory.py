@@ -54,13 +54,14 @@ class StoredInventory:
                 yield chunk
 
     async def _read(self, chunk: str) -> Chunk:
-        """Reads a chunk of the inventory. If it is missing, forgets the inventory and raises `StoreUnavailable`."""
+        """Reads a chunk of the inventory. If it is missing or corrupt, forgets the inventory and raises
+        `StoreUnavailable`."""
         found = await read_chunk(self._execution.session().state, self._execution.task.id, chunk)
         if found is None:
             await forget_inventory(self._execution)
             raise StoreUnavailable(
-                f"the chunk {chunk} of the inventory of the table's files is missing: the next attempt makes a new "
-                "inventory"
+                f"the chunk {chunk} of the inventory of the table's files is missing or corrupt: the next attempt "
+                "makes a new inventory"
             )
         return found
 

@@ -77,8 +77,9 @@ class Reached:
 
 async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[Corruption] | None = None) -> Reached:
     """Reads all metadata files of an entity: those that were current, those that only a log names, and those of commits
-    that never applied. Returns the names of files in them. Files that can't be read are added to `corrupt`; without
-    this list they raise `TaskFailed`, as a chain of metadata files does that can't be followed."""
+    that never applied. Returns the names of files in them, with missing ones in `gone`. Files that can't be read are
+    added to `corrupt`; without this list they raise `TaskFailed`, as a chain of metadata files does that can't be
+    followed."""
     reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
     chain = await walked_log(execution, pointer)
     for file in chain:
@@ -179,8 +180,8 @@ async def read_metadata_file(
 
 async def file_before(execution: Sessions, pointer: Pointer, file: MetadataFile, *, dry: bool) -> MetadataFile | None:
     """Returns the metadata file that was current before `file`; None if there was none, or, with a warning in the log,
-    if the only record that names it is missing. Unless `dry`, writes the committed receipt of `file` if it is missing.
-    Raises `TaskFailed` if the record exists and can't be read, and `StoreError`."""
+    if the only record that names it is missing. Unless `dry`, writes the committed receipt of `file` if it is missing,
+    and not because of a collection. Raises `TaskFailed` if the record exists and can't be read, and `StoreError`."""
     try:
         return await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=True)
     except NotFound as error:
@@ -388,8 +389,8 @@ async def records_of(
             gone.append(location)
     except (Unreadable, BadRequest, InvalidKey) as error:
         raise CorruptFile(
-            f"the manifest or manifest list {location[:MAX_QUOTED]} can't be read, so the files that it names would be "
-            f"left behind: {error}"
+            f"the manifest or manifest list {location[:MAX_QUOTED]} can't be read, so the files that it names are "
+            f"unknown: {error}"
         ) from error.with_traceback(None)  # whose frames have a block, of 64 MB at most
 
 

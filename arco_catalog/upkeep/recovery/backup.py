@@ -101,8 +101,8 @@ class CatalogBackup:
     async def write(self) -> RegistryState:
         """Writes the objects that a restore needs, except HEAD, to the archive: without undecided transactions,
         proposals, and records that the catalog makes again. Returns HEAD as it was read, for `write_head` to write.
-        Raises `NotFound` without a HEAD, `StoreError`, and `Unavailable` if transactions commit faster than their
-        pointers are read."""
+        Raises `NotFound` without a HEAD, `InternalError` for a corrupt one, `StoreError`, and `Unavailable` if
+        transactions commit faster than their pointers are read."""
         paths = self.state.paths
         self._since_ms = (await self.state.store.list(paths.manifest)).now_ms - TICK_MS
         for prefix in (paths.all_feed_cursors, paths.feed_segments):  # each is true of what is read after it
@@ -145,7 +145,7 @@ class CatalogBackup:
     async def _consistent_head(self) -> RegistryState:
         """Reads HEAD, and adds pointers that the archive lacks, until the archive has the pointers of every entity in
         HEAD and of every transaction that had committed by then. Returns that HEAD. Raises `Unavailable` if that takes
-        more than `MAX_ROUNDS` rounds."""
+        more than `MAX_ROUNDS` rounds, and as `_read_head` does."""
         before: str | None = None
         for _ in range(MAX_ROUNDS):
             head = await self._read_head()
@@ -158,8 +158,9 @@ class CatalogBackup:
                 return head
             await self._add_pointers(members or ())
         raise Unavailable(
-            "The backup was not completed, and no archive was written: a transaction over more than one table has "
-            f"committed during each of {MAX_ROUNDS} reads of HEAD. Run the backup once more, with fewer writers"
+            f"The backup was not completed, and no archive was written: in each of {MAX_ROUNDS} rounds, a transaction "
+            "over more than one table had committed, or HEAD had changed and named entities without a pointer. Run the "
+            "backup once more, with fewer writers"
         )
 
     async def _read_head(self) -> RegistryState:

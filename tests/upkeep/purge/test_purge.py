@@ -85,7 +85,8 @@ async def test_a_purge_that_was_undone_ends_and_reports_it(purges: Purges) -> No
     ended = await purges.task(task)
     assert (ended.status, ended.summary) == (
         Status.SUCCESS,
-        "Nothing was deleted: the drop was undone, or the table is purged already",
+        "Nothing was deleted: the drop was undone, a restore of the catalog took the purge back, or the table is "
+        "purged already",
     )
     assert await purges.hints() == []
 
@@ -352,7 +353,7 @@ async def test_a_purge_that_has_begun_is_not_undone(purges: Purges) -> None:
     await filled(purges)
     purges.store.rules = [Rule(delete("/data/"), first=undo, times=1)]
     await purges.purge()
-    assert met == ["db.t is being purged: it cannot be restored"]
+    assert met == ["db.t cannot be restored: a purge of it has begun"]
     with pytest.raises(NoSuchTable, match="was purged"):
         await undrop(purges.fixture.session(), NS, "t")
 
