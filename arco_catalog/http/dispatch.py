@@ -75,10 +75,8 @@ class Dispatch:
         context = await self._context(route, match.params, request, realm)
         sessions = context.sessions
         try:
-            if route.has_body or route.optional_json:
+            if route.has_body or route.optional_json or route.takes_form:
                 await self._read_body(context, route, request)
-            elif route.takes_form:
-                context.form = await request.form(context.options)
             if not route.in_external and sessions.named is not None:
                 _refuse_external(sessions.named)
             if sessions.key_text is not None:
@@ -195,9 +193,13 @@ class Dispatch:
         return catalog
 
     async def _read_body(self, context: RequestContext, route: Route, request: Request) -> None:
-        """Reads the JSON object in the body into `body` and `body_bytes` of the context. Raises the errors of
-        `Request.json_object`, but for a body that arrives too slowly the one of `_unread`."""
+        """Reads the JSON object in the body into `body` and `body_bytes` of the context, or the form into `form`.
+        Raises the errors of `Request.json_object` or `Request.form`, but for a body that arrives too slowly the one of
+        `_unread`."""
         try:
+            if route.takes_form:
+                context.form = await request.form(context.options)
+                return
             context.body, context.body_bytes = await request.json_object(context.options, optional=route.optional_json)
         except SlowBody as slow:
             resent = route.effect is not Effect.READS and self._has_key(request, context.sessions.named)

@@ -122,7 +122,7 @@ class PolicyAccess(Access):
         return all(queried_ms is not None and 0 <= now_ms - queried_ms <= MAX_AGE_MS for queried_ms in times)
 
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
-        """Plans the error of the grants, or else that of the policy; None if both allow the requirement. Queries the
+        """Returns the error of the grants, or else that of the policy; None if both allow the requirement. Queries the
         policy only about questions that it has not decided since the request was judged last; `Unavailable` is raised
         if it can't be queried."""
         refusal = yield from self.inner.refusal(index, requirement)

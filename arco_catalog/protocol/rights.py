@@ -208,7 +208,7 @@ class CatalogAccess(RestrictedAccess):
         return True
 
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
-        """Plans the error for the requirement by the rights as last read and the catalog's grants:
+        """Returns the error for the requirement by the rights as last read and the catalog's grants:
         `UnknownPrincipal` without a principal, else as `refusal_of` does; None for a caller who has the privilege."""
         if self.standing is None:
             return no_such_principal()
@@ -259,11 +259,11 @@ class RealmAccess(RestrictedAccess):
 
     @property
     def is_fresh(self) -> bool:
-        """True, because the rights are computed from every HEAD that is judged."""
+        """True, because the rights are computed again from every HEAD that is judged."""
         return True  # as fresh as the HEAD that it is judged on
 
     async def read(self, freshness: Freshness) -> None:
-        """Does nothing, because `judge` plans the rights from the HEAD that it gets."""
+        """Does nothing, because `judge` reads the rights from the HEAD that it gets."""
         return None
 
     async def has_changed(self) -> bool:
@@ -271,7 +271,7 @@ class RealmAccess(RestrictedAccess):
         return False
 
     async def judge(self, state: State, head: RegistryState) -> None:
-        """Plans the caller's rights from this HEAD of the realm, keeps them in `standing`, and returns if they allow
+        """Reads the caller's rights from this HEAD of the realm, keeps them in `standing`, and returns if they allow
         the request. Raises `UnknownPrincipal`, `Forbidden` for a missing privilege or credentials that must be rotated
         first, and an error if the caller may not name a source."""
         standing = await carry_out(state, head.index, standing_of(head.index, self.identity))
@@ -301,7 +301,7 @@ class RealmAccess(RestrictedAccess):
             check_source(standing)
 
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
-        """Plans the error for a privilege on the realm: `UnknownPrincipal` if the principal does not exist,
+        """Returns the error for a privilege on the realm: `UnknownPrincipal` if the principal does not exist,
         `Forbidden` without the privilege, else None. The securable is only for the message."""
         standing = yield from standing_of(index, self.identity)
         if standing is None:

@@ -45,8 +45,8 @@ class TransactionCoordinator(CommitExecution):
 
     async def make_ready(self) -> None:
         """Places all intents of the transaction, on pointers and on new names. If that is impossible, this attempt is
-        given up: raises an error if one can't be placed, `StoreError` or `CommitStateUnknown` if the store
-        fails."""
+        given up: raises an error by which the loop makes a new one if an intent can't be placed, and `StoreError` or
+        `CommitStateUnknown` if the store fails."""
         await self.place_intents()
 
     def after_writes(self) -> list[Write]:

@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from arco_catalog.http.asgi import Message
+from arco_catalog.http.asgi import Asgi, Message
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.requests import deeper_than
+from arco_catalog.http.requests import FORM, deeper_than
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService
+from tests.support.realm_service import RealmApp
 from tools.support.asgi_client import Client, scope_of
 from tools.support.request_bodies import commit_report, scan_report, schema
 
@@ -118,7 +119,7 @@ async def test_a_body_marked_identity_is_read(client: Client) -> None:
     assert answer.status == 200
 
 
-async def send_without_end(service: HttpService, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
+async def send_without_end(app: Asgi, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
     """What a request is answered whose body never comes."""
 
     async def receive() -> Message:
@@ -131,12 +132,21 @@ async def send_without_end(service: HttpService, target: str, headers: dict[str,
         sent.append(message)
 
     typed = {"content-type": "application/json", **headers}
-    await service.client.app(scope_of("POST", target, typed), receive, send)
+    await app(scope_of("POST", target, typed), receive, send)
     return sent[0]["status"], sent[1]["body"]
 
 
 async def test_a_body_that_never_ends_is_given_up(service_with: Callable[..., HttpService]) -> None:
-    status, body = await send_without_end(service_with(body_seconds=0.01), "/v1/wh/namespaces", {})
+    status, body = await send_without_end(service_with(body_seconds=0.01).client.app, "/v1/wh/namespaces", {})
+
+    assert status == 400
+    assert b"did not arrive within 0.01 s" in body
+
+
+async def test_a_form_that_never_ends_is_given_up() -> None:
+    realm = await RealmApp(options=HttpOptions(body_seconds=0.01)).start()
+
+    status, body = await send_without_end(realm.app, "/v1/oauth/tokens", {"content-type": FORM})
 
     assert status == 400
     assert b"did not arrive within 0.01 s" in body
@@ -156,7 +166,9 @@ async def test_a_body_that_never_ends_does_not_decide_the_outcome_of_an_earlier_
 ) -> None:
     service = service_with(body_seconds=0.01)
 
-    status, body = await send_without_end(service, target, {"idempotency-key": service.key()} if keyed else {})
+    status, body = await send_without_end(
+        service.client.app, target, {"idempotency-key": service.key()} if keyed else {}
+    )
 
     assert status == 500
     assert b"CommitStateUnknownException" in body

@@ -94,7 +94,7 @@ def test_branches_that_take_too_long_are_refused() -> None:
         {"snapshot-id": number, "timestamp-ms": NOW_MS, "parent-snapshot-id": number - 1} for number in range(count)
     ]
     metadata["refs"] = {f"b{n}": {"snapshot-id": count - 1, "type": "branch"} for n in range(MAX_STEPS // count + 1)}
-    with pytest.raises(BadRequest, match="branches have more than"):
+    with pytest.raises(BadRequest, match="branches keep more than"):
         expired(metadata)
 
 
