@@ -26,12 +26,13 @@ async def shrink(program: Program, breaks_rule: BreaksRule, is_over: Callable[[]
 
 
 def _candidates(program: Program) -> Iterator[Program]:
-    """Yields programs that have less than this one: first without kills, then without half of the clients, then without
-    single ones, without parts of the steps of a client, from large to single ones, and without faults and delays."""
+    """Yields programs that have less than this one: first without kills, then without half of the clients, then
+    without single ones, without parts of the steps of a client, from large to single ones, and without faults and
+    delays."""
     if program.kills:
         yield replace(program, kills=())
-    for size in (len(program.clients) // 2, 1):
-        for start in range(0, len(program.clients), max(1, size)):
+    for size in dict.fromkeys((max(1, len(program.clients) // 2), 1)):
+        for start in range(0, len(program.clients), size):
             yield replace(program, clients=program.clients[:start] + program.clients[start + size :])
     size = max(map(len, program.clients), default=0)
     while size >= 1:
