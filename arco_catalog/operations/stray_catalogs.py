@@ -105,7 +105,8 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
         if stray is not None:
             return stray
     raise NotFound(
-        f"There is no state of a catalog in {' or '.join(roots)}: `arco catalogs list --dropped` lists what there is"
+        f"There is no state of a catalog in {' or '.join(roots)}: `arco catalogs list --dropped` lists the folders of "
+        "catalogs without a name"
     )
 
 

@@ -73,7 +73,8 @@ def canonical_type(name: str) -> str:
         return name
     spelt = name.replace("_", "-")
     if spelt not in PREDEFINED:
-        raise BadRequest(f"Unknown policy type: {quoted(name)}. The predefined ones are {', '.join(PREDEFINED)}")
+        known = ", ".join(PREDEFINED)
+        raise BadRequest(f"Unknown policy type: {quoted(name)}. Those that begin with system. are {known}")
     return spelt
 
 

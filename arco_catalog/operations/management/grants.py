@@ -92,14 +92,14 @@ def shown_grant(kind: str, namespace: Namespace, name: str | None, privilege: st
 
 
 async def add_grant(session: Session, role: str, grant: Grant) -> None:
-    """Gives a catalog role a privilege on a securable; changes nothing if the role has it already. Raises `NotFound`
-    for the role, and the errors of `absent` if the securable does not exist."""
+    """Gives a catalog role a privilege on a securable; if the role has it already, the commit has only an entry for the
+    history. Raises `NotFound` for the role, and the errors of `absent` if the securable does not exist."""
     await run(session, _Change(session, role, grant, add=True))
 
 
 async def revoke_grant(session: Session, role: str, grant: Grant, cascade: bool = False) -> None:
-    """Takes a privilege on a securable from a catalog role; with `cascade` also every grant of that privilege on
-    something inside the securable. Raises the errors of `add_grant`, and `BadRequest` if the role does not have the
+    """Takes a privilege on a securable from a catalog role; with `cascade` also the role's grants of that privilege on
+    everything inside the securable. Raises the errors of `add_grant`, and `BadRequest` if the role does not have the
     privilege on the securable itself."""
     await run(session, _Change(session, role, grant, add=False, cascade=cascade))
 
@@ -143,7 +143,8 @@ class _Change(EntityChange):
         )
         privilege = self.grant.privilege.value
         if not self.add and privilege not in held.privileges:
-            raise grant_not_found(f"Catalog role {self.role} does not hold {privilege} on {securable}")
+            reason = f"catalog role {self.role} does not hold {privilege} on {securable}"
+            raise grant_not_found(f"Nothing was revoked: {reason}")
         kept = {*held.privileges, privilege} if self.add else {*held.privileges} - {privilege}
         edits = dict(grant_edits(role.entity, held.with_privileges(kept)))
         if self.cascade:
