@@ -136,14 +136,15 @@ def serving(
 
 
 class _Server:
-    """uvicorn in a thread of its own. `ready` has a result once the store was opened, or the error why it was not."""
+    """uvicorn in a thread of its own. `ready` is completed, with None, once the store was opened, or has the error why
+    it was not."""
 
     def __init__(
         self, listener: socket.socket, store: str, warehouse: str, allowed: Sequence[str], http: HttpOptions
     ) -> None:
         self.ready: Future[None] = Future()
         self.failure: BaseException | None = None
-        """What ended the thread after it was ready."""
+        """The error that ended the thread after it was ready; None while it runs, and if `stop` ended it."""
         self._listener = listener
         self._where = store, warehouse, allowed
         self._http = http
@@ -167,8 +168,9 @@ class _Server:
             self._server.should_exit = True
 
     async def _serve(self) -> None:
-        """Opens the catalog, gives `ready` the result, and serves the catalog by uvicorn until the server is stopped.
-        Raises `ModuleNotFoundError` without uvicorn, and the errors of `open_app`."""
+        """Opens the catalog, completes `ready` with None once it is open, and serves it by uvicorn until the server is
+        stopped; errors are not given to `ready` here. Raises `ModuleNotFoundError` without uvicorn, and the errors of
+        `open_app`."""
         try:
             import uvicorn
         except ModuleNotFoundError as error:

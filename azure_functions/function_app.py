@@ -70,8 +70,8 @@ async def api(req: func.HttpRequest) -> func.HttpResponse:
 @app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
 async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
     """Reconciles all catalogs in the store, every 15 minutes, for at most `RUN_MS`, and logs the counts of every
-    catalog. What is not done by then is left to the next run. An error is raised, so that the platform counts the run
-    as failed."""
+    catalog. What is not done by then is left to the next run. An error of the store is raised, so that the platform
+    counts the run as failed; a catalog that can't be opened, or has a corrupt HEAD, is only logged with a failure."""
     began_ms = _runtime.now_ms()
     invocation = Invocation(Until(began_ms + RUN_MS, _runtime))
 

@@ -25,7 +25,7 @@ function_log(os.environ)
 def handler(event: object, context: Context) -> JsonObject:
     """Reconciles every catalog in the store until the invocation's time is nearly over, and writes a line of metrics
     for every catalog to stdout. The event is ignored. Returns the counts of all catalogs added up; `stopped` is true if
-    the time was over before all work was done, so that the rest is left to the next invocation."""
+    work is left to the next invocation, since the time was over or a catalog could not be opened or read."""
     return asyncio.run(_run(context)).to_json()
 
 

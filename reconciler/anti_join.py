@@ -81,9 +81,9 @@ class SparkAntiJoin:
     async def deletion(self, execution: Execution, tombstone: Tombstone) -> AsyncIterator[Deletion]:
         """Reads which files all other tables of the catalog refer to, and opens a deletion of the dropped table's
         files, which leaves out the files that another table refers to. `execution` must hold the lease of the purge's
-        task. On exit, executors drop the rows that they have read. Raises `NotYet` if a missing file of another table
-        may still be restored, `TaskFailed` for another table without a pointer, or one of another format at an
-        overlapping location, and `StoreError`."""
+        task. On exit, executors drop the rows that they have read. Raises `TaskFailed` for a table of another format
+        at an overlapping location, and `StoreError`; unless the settings trust locations, also `NotYet` if a missing
+        file of another table may still be restored, and `TaskFailed` for a table with a name and no pointer."""
         lease = execution.task.lease
         assert lease is not None
         job = PurgeJob(self.config, execution.task.id, lease, tombstone.locations)

@@ -47,7 +47,8 @@ def _write(finding: Finding) -> None:
 
 
 class _StatusLine:
-    """Writes the counts of a check to stderr, at most once a second, with the option by which a later run continues."""
+    """Writes the counts of a check to stderr, at most once a second and at the end, with the option by which a later
+    run continues."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._pace = Pace(now_ms)

@@ -321,7 +321,7 @@ def _states(pointer: Pointer) -> list[Pointer]:
 
 def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
     """Returns a function that maps a file's location to the key of its rows: the normal form of the location if it is
-    one of the purged table's locations or inside one, else an empty text."""
+    inside one of the purged table's locations and in no catalog's own state, else an empty text."""
     removal = Removal(reading, job.locations, Progress())
 
     def key(file: str) -> str:

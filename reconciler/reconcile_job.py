@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     """Runs the job `reconcile` on Spark: writes missing receipts of commits, or with `--dry-run` only counts them, and
     writes a line to stderr for every finished part. Returns the counts and the exit status: 1 if a record of a table or
-    of the catalog could not be read, otherwise 0. Raises the errors of `reconcile`."""
+    of the catalog could not be read, or a walk failed, otherwise 0. Raises the errors of `reconcile`."""
     with spark_of(parsed, "arco-reconcile") as spark:
         stats = asyncio.run(reconcile(spark, catalog_of(parsed), dry=parsed.dry_run, progress=_show))
     return stats.to_json(), 1 if stats.unreadable else 0

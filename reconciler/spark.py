@@ -65,7 +65,8 @@ async def reconcile(
     """Writes the missing receipts of every table and view with a pointer that has changed since the last complete walk,
     and checkpoints of the walks, and returns the counts; before that, settles transactions that are decided or have
     outlived their lease. A part has `part` tables, and walks at most `turn` metadata files of each; a table with more
-    files is continued in a later part. `progress` is called after a part. With `dry`, nothing is written.
+    files is continued in a later part. `progress` is called after a part that did not fail. With `dry`, nothing is
+    written.
 
     Raises the errors of `CatalogConfig.session`, `InternalError` for a corrupt HEAD, and the error of Spark if so many
     parts fail that no table can be the cause (`Losses`). Unless `dry`, checkpoints of the walks by then are saved."""

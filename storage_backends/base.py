@@ -152,7 +152,7 @@ class DeadlinePassed(StoreUnavailable):
 
 
 class StoreDenied(StoreError):
-    """The store refused the credentials, or they lack a permission."""
+    """The store refused the credentials, they lack a permission, or there are none that may be sent."""
 
 
 class InvalidContent(StoreDenied):

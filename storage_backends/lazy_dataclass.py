@@ -35,10 +35,10 @@ class _Fields:
 def lazy_dataclass(
     plain: type[T] | None = None, /, *, slots: bool = False, **options: bool
 ) -> type[T] | Callable[[type[T]], type[T]]:
-    """Makes a class a dataclass, with the `options` of `dataclasses.dataclass`; without a class, returns the decorator
-    that does. As in any dataclass with slots, its methods can't use `super()` without arguments. Raises `TypeError` for
-    a base that acts when it gets a subclass, which would happen twice, and for a field with a slot whose default the
-    constructor would have to set without an argument."""
+    """Returns a new class like `plain` that is a dataclass, with the `options` of `dataclasses.dataclass`, and gets the
+    methods of one at first use; without a class, returns the decorator that does. With slots, its methods can't use
+    `super()` without arguments. Raises `TypeError` for a base that acts when it gets a subclass, which would happen
+    twice, and for a field with a slot whose default the constructor would have to set without an argument."""
     if plain is None:
         return lambda plain: _lazy(plain, slots, options)
     return _lazy(plain, slots, options)

@@ -26,8 +26,8 @@ class StoreUrl:
 
     @classmethod
     def parse(cls, text: str) -> "StoreUrl":
-        """Returns the parts of a store's URL. Raises `ValueError` for a text that is no URL, and for a query or a
-        fragment, which no store's URL has."""
+        """Returns the parts of a store's URL. A text without a scheme has an empty one. Raises `ValueError` for a
+        text that can't be split, such as one with an open bracket, and for a query or a fragment."""
         parts = urlsplit(text)
         if parts.query or parts.fragment:
             raise ValueError(

@@ -32,8 +32,8 @@ class KeptVersions(Protocol):
         ...
 
     def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
-        """Yields all versions and delete markers of all objects whose keys start with `prefix`, object by object, the
-        newest first. Raises `StoreError` if a listing fails."""
+        """Yields all versions and delete markers of the objects whose keys start with `prefix`, object by object, the
+        newest first. Leaves out objects with names that are not valid keys. Raises `StoreError` if a listing fails."""
         ...
 
     async def get(self, kept: KeptVersion) -> bytes:

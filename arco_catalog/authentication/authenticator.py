@@ -27,7 +27,8 @@ class RequestCredentials:
 class AuthenticationResult:
     """The verified realm and identity of a caller, and its name for receipts and logs. `session` distinguishes callers
     with one identity: by the session of an assumed role, or the id of the principal that acts for this one; None
-    without either. `scopes` are the words of the token's scope that are not principal roles."""
+    without either. `scopes` are all words of the scope in a token of a configured issuer; of the catalog's own token
+    only `execute_tasks`, if it has that; empty for a caller that a gateway names."""
 
     realm: str
     identity: Identity

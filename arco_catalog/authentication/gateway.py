@@ -97,8 +97,9 @@ def signer_in(context: object) -> str | None:
 
 
 def claims_in(context: object) -> Mapping[str, object] | None:
-    """Returns the claims of a token that was checked by the JWT authorizer of an HTTP API, or the Cognito authorizer
-    of a REST API; empty if the JWT authorizer passed none on, and None if neither has checked a token."""
+    """Returns the claims of a token that was checked by the JWT authorizer of an HTTP API, or the Cognito authorizer of
+    a REST API, in the form of which `event_in` passes on those of App Service; empty if the JWT authorizer passed none
+    on, and None if neither has checked a token."""
     authorizer = inner(context, "authorizer")
     verified = inner(authorizer, "jwt")
     claims = inner(authorizer if verified is None else verified, "claims")

@@ -1,7 +1,8 @@
 """The public keys of an issuer of tokens: found by OpenID Connect discovery, cached, and refreshed.
 
-Requests wait for the issuer only if no keys are cached, or if a token names an unknown key. Cached keys are used for up
-to a day while the issuer is down. Sources: OpenID Connect Discovery 1.0, section 4; RFC 7517; RFC 7518,
+Requests wait for the issuer only if no keys of the last day are cached, or if a token names an unknown key and a fetch
+is under way, or the last one began at least `RETRY_MS` ago. Cached keys are used for up to a day while the issuer is
+down. Sources: OpenID Connect Discovery 1.0, section 4; RFC 7517; RFC 7518,
 section 6.
 """
 
@@ -152,7 +153,7 @@ def over_https(now_ms: Callable[[], int], *, plain_loopback: bool = False) -> Ge
 
 class IssuerKeys:
     """The public keys of one issuer of tokens, fetched and cached. Belongs to one event loop. `withdrawn` counts the
-    refreshes in which a cached key was missing."""
+    refreshes in which a cached key was missing or different."""
 
     def __init__(self, issuer: str, get: Get, now_ms: Callable[[], int], *, plain_loopback: bool = False) -> None:
         self._issuer = issuer

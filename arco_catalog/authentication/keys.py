@@ -124,8 +124,8 @@ def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Ca
 
 class KeySource:
     """The keys that sign and verify the catalog's access tokens. It reads them when they are first needed, unless they
-    are `known` from the start, and once more when they are older than `MAX_AGE_MS` or a token names an unknown one.
-    Belongs to one event loop."""
+    are `known` from the start, and again when they are as old as `MAX_AGE_MS`, or as `RETRY_MS` and a token names an
+    unknown one; if that fails, the old ones stay. Belongs to one event loop."""
 
     def __init__(self, read: Read, now_ms: Callable[[], int], known: TokenKeys | None = None) -> None:
         self._read = read

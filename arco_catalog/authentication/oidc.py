@@ -1,8 +1,8 @@
 """Authenticates by bearer tokens of configured issuers (OpenID Connect), verified by the issuers' public keys.
 
 Before its signature is verified, only these parts of a token are used: of the header the id of the key, the algorithm,
-which must be one of the issuer's, and the type; of the claims the issuer, which selects the settings. Keys and places
-of keys in the header (`jwk`, `jku`, `x5u`) are ignored.
+which must be one of the issuer's, the type, and whether it has `crit`; of the claims the issuer, which selects the
+settings. Keys and places of keys in the header (`jwk`, `jku`, `x5u`) are ignored.
 """
 
 from collections.abc import Callable, Sequence

@@ -35,8 +35,9 @@ Send = Callable[[str, bytes], Awaitable[Response]]
 
 
 class PolicyAgent:
-    """A policy that Open Policy Agent evaluates: the rule at `url` for one question, that at `batch_url` for many, if
-    that is given. Decisions that allow something are cached for `cache_ms`, at most `MAX_CACHED` of them."""
+    """A policy that Open Policy Agent evaluates: the rule at `url` for one question, that at `batch_url`, if it is
+    given, for more than one, and for `SYSTEM_ACCESS`, which is denied without it. Decisions that allow something are
+    cached for `cache_ms`, at most `MAX_CACHED` of them."""
 
     def __init__(self, url: str, batch_url: str | None, send: Send, now_ms: Callable[[], int], cache_ms: int) -> None:
         self._url = url

@@ -67,7 +67,8 @@ def fingerprint(secret: Secret) -> str:
 
 class Secrets:
     """Hashes the secrets of principals to store them, and checks presented secrets against stored ones. One thread of a
-    process works on chosen secrets, one at a time."""
+    process works on chosen secrets, one at a time; if more than `waiting` wait for it, a call raises
+    `TooManyRequests`."""
 
     def __init__(self, entropy: Entropy, waiting: int = WAITING) -> None:
         self._entropy = entropy

@@ -146,7 +146,7 @@ class TokenEndpoint:
     ) -> TokenClaims:
         """Returns the claims of the token for a request: by the client's credentials if it has any, whatever the grant
         type, else in exchange for a token. Raises `OAuthError`, also for a grant type or a requested type of token that
-        is not supported."""
+        is not supported, and the other errors of `_by_credentials` and `_by_exchange`."""
         grant = form.get("grant_type")
         if grant is None:
             raise OAuthError("invalid_request", "The field 'grant_type' is missing")
@@ -192,7 +192,8 @@ class TokenEndpoint:
         self, form: Mapping[str, str], headers: Mapping[str, str], realm: str, principals: Principals
     ) -> TokenClaims:
         """Returns the claims of a token in exchange for the request's `subject_token`, an access token of this server
-        or the unsigned description of a principal, with at most the scope of that. Raises `OAuthError`."""
+        or the unsigned description of a principal, with at most the scope of that. Raises `OAuthError`, and
+        `Unavailable` if the keys that verify tokens can't be had."""
         subject = form.get("subject_token")
         if subject is None or form.get("subject_token_type") not in (ACCESS_TOKEN, JWT):
             raise OAuthError(
@@ -241,7 +242,7 @@ class TokenEndpoint:
     ) -> TokenClaims:
         """Returns the claims of a token for the principal that an unsigned subject names by its claim `sub`, if the
         bearer of the request's own token may act for it and does not itself act for another. The token activates all
-        roles of that principal. Raises `OAuthError` otherwise."""
+        roles of that principal. Raises `OAuthError` otherwise, and `Unavailable` as `_by_exchange` does."""
         refused = OAuthError(
             "unauthorized_client",
             "The subject token is not signed, and the request has no valid bearer token of a client that may act for "

@@ -38,8 +38,9 @@ MAX_SHOWN = 200
 
 
 def run(options: CatalogOptions, token_file: str, *, as_json: bool) -> int:
-    """Tests the token in a file, and prints the results. Returns 1 if a server would not accept it, else 0. Raises
-    `CliError` if the file can't be read, and as `open_session` and `find_realm` do."""
+    """Tests the token in a file, and prints the results. Returns 1 if a check failed, else 0; a token that activates no
+    role of the principal fails, too, though a server would accept it. Raises `CliError` if the file can't be read, and
+    as `open_session` and `find_realm` do."""
     token = read_text(token_file, "the token", MAX_TOKEN_BYTES)
 
     async def work() -> Sequence[Check]:

@@ -28,7 +28,7 @@ def usual_workers(store: str, bound_bytes: int, limit: int) -> int:
 
 def cores() -> int:
     """Returns the number of cores that this process may use: the fewest by the CPUs that the system assigns to it and
-    by the quotas of its control groups, each rounded up."""
+    by the quotas of its control groups, each rounded up; at most 1,024."""
     quotas = (_quota(text) for text in _settings("cpu.max"))
     return min(len(os.sched_getaffinity(0)), *(math.ceil(quota) for quota in quotas if quota is not None), 1_024)
 

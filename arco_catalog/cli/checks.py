@@ -165,8 +165,8 @@ class Checks:
 
     async def _of_realm(self, session: Session) -> list[Check] | None:
         """Returns a check for each catalog of the realm, whose HEAD is read, or one warning if the realm has no
-        catalog; None if the store has no realm. A realm that the options name and that does not exist is a failed
-        check."""
+        catalog; None if the options name no realm and there is none at the root of the store. A realm that the options
+        name and that does not exist is a failed check."""
         options, name = self._options, "catalog"
         named = () if options.realm is None else (options.realm,)
         try:
@@ -324,9 +324,9 @@ def _lacks(options: CatalogOptions) -> str:
 
 
 async def conditional_writes(session: Session, store: str) -> Check:
-    """Checks that the store honours conditional writes, as `arco serve` does at the start: writes two objects, and
-    deletes them. Fails if the store ignores conditions or can't be written to. A store without conditional deletes
-    passes."""
+    """Checks that the store honours conditional writes, as `arco serve` does at the start: by writes under two names in
+    `_probe/`, where it leaves no object. Fails if the store ignores conditions or can't be written to. A store without
+    conditional deletes passes."""
     name = "conditional writes"
     try:
         verdict = await honours_conditions(session.state.store, session.runtime.ulid())

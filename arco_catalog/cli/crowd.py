@@ -57,7 +57,8 @@ class Crowd:
         self.when_size_changes: Callable[[int], None] = lambda count: None
         """Gets the number of connections whenever that changes."""
         self.when_one_is_refused: Callable[[RefusalReason], None] = lambda reason: None
-        """Gets the reason for each request that a connection has refused."""
+        """Gets the reason for each request that a connection has refused, and for a connection that is cut since too
+        many bytes are buffered."""
 
     @property
     def full(self) -> bool:

@@ -85,7 +85,8 @@ async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple
 
 
 class _Runner:
-    """Registers entries of a plan at another catalog, whose API `api` reaches."""
+    """Registers entries of a plan at another catalog, whose API `api` reaches, or without `apply` only reports the
+    result that this would have."""
 
     def __init__(self, api: ApiClient, target: RestSource, report: RealmReport, options: ExportOptions) -> None:
         self._api, self._target, self._report, self._options = api, target, report, options
@@ -126,7 +127,8 @@ class _Runner:
 
     async def _table(self, entry: Entry) -> tuple[Result, str | None]:
         """Registers a table or view in the target if it is not there, or with `replace` if the same table, not a view,
-        is there with another metadata file. Returns the result, such as equal or different, and the reason."""
+        is there with another metadata file; without `apply` it only plans that. Returns the result, such as equal or
+        different, and the reason or None."""
         namespace = ("namespaces", self._target.joined(entry.namespace))
         register = (*namespace, "register" if entry.kind == "table" else "register-view")
         body: JsonObject = {"name": entry.name, "metadata-location": entry.metadata_location}

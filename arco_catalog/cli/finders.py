@@ -69,7 +69,7 @@ async def find_root_catalog(store: OpenStore) -> Session:
 
 async def find_realm(store: OpenStore) -> tuple[Realm, Session]:
     """Returns the realm that --realm names, or without it the one at the store's root, and a session with the registry
-    of the realm. Raises `NotThere` if there is no such realm."""
+    of the realm. A realm that was dropped is returned, too. Raises `NotThere` if there was never such a realm."""
     realm = store.realm()
     if not await realm_exists(realm):
         raise NotThere(

@@ -41,7 +41,7 @@ def run(
     """Collects garbage in each owner of state of a realm (catalogs, registry, delegation service), or of a store
     without a realm, for at most `seconds` (None: a day). With `delete` deletes it. Displays what can be deleted or was.
     A run with `delete` that reaches the end writes its metrics to `metrics_file`. Returns 1 if some record could not be
-    read, else 0. Raises `CliError`."""
+    read, or a catalog could not be opened or is a copy, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "gc", timeout_ms)

@@ -44,7 +44,7 @@ class LeftOut:
 
     @property
     def advice(self) -> str:
-        """The commands that report and restore what is lost."""
+        """The command that reports what is lost, and for a catalog also the one that restores it."""
         if self.owner != "catalog":
             return "`arco fsck --all` reports what is wrong"
         of = f"--warehouse {quote(self.name)}"

@@ -92,9 +92,10 @@ def announce(
     workers: str | None = None,
     metrics: str | None = None,
 ) -> None:
-    """Displays the start-up message: warnings on stderr; on stdout the server's URI, what the store has, how clients
-    authenticate, the line `workers` if there is one, the URI of the `console` if it is served, that of `metrics` if
-    there is one, and the configuration of engines. If `quiet`, it prints only the URI and the warnings."""
+    """Displays the start-up message: warnings on stderr; on stdout the server's URI, what the store has, on a loopback
+    address how clients authenticate, the hint for further realms, the line `workers` if there is one, the URI of the
+    `console` if it is served, that of `metrics` if there is one, and the configuration of engines. If `quiet`, it
+    prints only the URI and the warnings."""
     uri = uri_of(listener, tls=options.tls_cert is not None) + options.base_path
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)

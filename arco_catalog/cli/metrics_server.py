@@ -35,7 +35,8 @@ async def answering_scrapes(host: str, port: int, page: Page) -> AsyncIterator[s
 
 
 class _Scrapes:
-    """Answers one request on each connection. The page comes from a thread, for one request at a time."""
+    """Answers one request on each connection, and closes connections above `AT_ONCE` without an answer. The page comes
+    from a thread, for one request at a time."""
 
     def __init__(self, page: Page) -> None:
         self._page = page

@@ -50,7 +50,8 @@ class ProveOptions:
 
 def run(options: ProveOptions) -> int:
     """Tests the catalog, or with a replay runs that program, and reports the counts and what was found. Returns 1 if
-    anything was, else 0. Raises `CliError` if no catalog answers, or a program could not be run to its end."""
+    anything was, else 0. Raises `CliError` if no catalog answers, no commit was completed, or a program could not be
+    run to its end."""
     replay = _read_replay(options.replay)
 
     async def work() -> int:

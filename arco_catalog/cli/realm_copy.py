@@ -47,8 +47,9 @@ class Destination:
 
 
 class RealmCopy:
-    """One run of an import of a realm, which adds its results to a report. `keep` takes the secret of a principal
-    before that is made. `kept` are the principals with secrets in the user's file, None without a file."""
+    """One run of an import of a realm, of the plan of one, or of a comparison. It adds the results to a report. `keep`
+    takes the secret of a principal before that is made. `kept` are the principals with secrets in the user's file, None
+    without a file."""
 
     def __init__(
         self,

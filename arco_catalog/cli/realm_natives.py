@@ -47,7 +47,8 @@ FORMS = (
 
 
 class NativeCopy:
-    """The import of the policies and generic tables of a catalog. `api` is the client of Polaris's API here."""
+    """The import of the policies and generic tables of a catalog, the plan of that, or the comparison of both sides.
+    `api` is the client of Polaris's API here."""
 
     def __init__(self, api: ApiClient, work: TableCopy, report: RealmReport) -> None:
         self._api, self._work, self._report = api, work, report

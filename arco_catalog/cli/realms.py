@@ -41,8 +41,8 @@ def run_list(options: CatalogOptions, *, as_json: bool) -> int:
 
 
 def run_show(options: CatalogOptions, *, as_json: bool) -> int:
-    """Displays the realm that --realm names, or without it the one at the store's root. Returns 0. Raises `CliError`,
-    as `NotThere` if there is no such realm."""
+    """Displays the realm that --realm names, or without it the one at the store's root, also if it was dropped. Returns
+    0. Raises `CliError`, as `NotThere` if there was never such a realm."""
 
     async def work() -> RealmSummary:
         async with open_session(options, "realms show", find_realm) as (realm, session):
@@ -96,7 +96,7 @@ def _to_json(found: RealmSummary) -> JsonObject:
 
 def _row(found: RealmSummary) -> tuple[str, ...]:
     """Returns a realm's row in the list: prefix, state, catalogs, and the numbers of principals and principal roles;
-    dashes for one that can't be read."""
+    for one that can't be read the prefix, `corrupt` and dashes."""
     if found.error is not None:
         return found.prefix or AT_ROOT, "corrupt", "-", "-", "-"
     state = "dropped" if found.is_dropped else "open"

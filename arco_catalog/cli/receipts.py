@@ -26,7 +26,8 @@ WIDE_ONLY = ("METADATA FILE",)
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """The receipts of the commits of one table or view, newest first, with the entity that they are of."""
+    """The newest receipts of the commits of one table or view, newest first, back to a commit without one or up to a
+    limit, with the entity that they are of."""
 
     named: NamedEntity
     commits: Sequence[JsonObject]

@@ -1,5 +1,5 @@
 """`arco reconcile`: writes the missing receipts of commits whose writers crashed, in every catalog of a realm or in the
-one of a store."""
+one of a store; with --dry-run only lists them."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ def run(
     """Walks the tables and views that have changed since the last run, in every catalog of a realm or in the one of a
     store, for at most `seconds` (None: a day). Writes the missing receipts, or with `dry` none, and displays what was
     found. A run that reaches the end, and is not `dry`, writes its metrics to `metrics_file`. Returns 1 if some
-    metadata could not be read, else 0. Raises `CliError`."""
+    metadata could not be read or a catalog could not be opened, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "reconcile", timeout_ms)
@@ -120,8 +120,8 @@ class Progress:
 
 
 def as_text(stats: ReconcileStats, *, dry: bool) -> str:
-    """Formats the result for one catalog: counts, whether a next run has to resume, each missing receipt with the
-    reason, and what could not be read. `dry` is whether nothing was written."""
+    """Formats the result for one catalog: counts, whether a next run has to resume, the missing receipts that `stats`
+    lists with the reason, how many more there are, and what could not be read. `dry` is whether nothing was written."""
     parts = [
         f"{stats.pointers:,} tables and views: {stats.unchanged:,} unchanged, {stats.walked:,} walked, "
         f"{stats.incomplete:,} of them not to the end; {stats.orphaned:,} pointers are of creates that did not commit.",

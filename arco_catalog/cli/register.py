@@ -21,7 +21,8 @@ def run(
 ) -> int:
     """Registers a metadata file as a table, or with `view` as a view, and displays the name. With `parents` makes
     missing namespaces first; with `overwrite` replaces the table that has the name. Adds the allowed locations of the
-    command to the catalog's settings, so that servers may use the file. Returns 0. Raises `CliError`."""
+    command to the settings of a catalog without a realm, so that servers may use the file. Returns 0. Raises
+    `CliError`."""
     namespace, table = parse_identifier(name)
     kind = "view" if view else "table"
 

@@ -51,8 +51,8 @@ def run(
 
 def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool, as_json: bool) -> int:
     """Restores the state that a catalog, or with `of_realm` everything below `_realm/`, had at a time, from the
-    versions that the bucket keeps, and prints a line for every object that changes. With `dry` writes nothing. Returns
-    0. Raises `CliError`, also for a time in the future."""
+    versions that the bucket keeps, and prints a line for every object that changes, or as JSON only the sums. With
+    `dry` writes nothing. Returns 0. Raises `CliError`, also for a time in the future."""
 
     async def work() -> JsonObject:
         versions = open_versions(options.store, options.environment)

@@ -18,8 +18,8 @@ HEADINGS = ("TYPE", "NAME")
 
 def run(options: CatalogOptions, words: Sequence[str], kind: str | None, limit: int, *, as_json: bool) -> int:
     """Displays at most `limit` objects, of one type if `kind` is given, with a name or namespace that has words that
-    start with these words, the last of which must start a word of the name itself. Returns 0, or 1 if there is none.
-    Raises `CliError`, also for too many words."""
+    start with these words, the last of which must start a word of the name itself; and those with a name that starts
+    with the whole text. Returns 0, or 1 if there is none. Raises `CliError`, also for too many words."""
 
     async def read() -> list[JsonObject]:
         query = SearchQuery.parse(" ".join(words))

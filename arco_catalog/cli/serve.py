@@ -195,8 +195,8 @@ def _rates(options: ServeOptions) -> RequestRates | None:
 
 
 async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyPolicy) -> StoreReport:
-    """Collects the facts about the store for the start-up message. If HEAD can't be read, the facts in HEAD are
-    missing, and nothing is raised: requests report the error."""
+    """Collects the facts about the store for the start-up message. If HEAD can't be read, or the contents of the store,
+    the facts in HEAD are missing, and nothing is raised: requests report the error."""
     if realms is None:
         request = operator_request(catalog.runtime, "serve", catalog.settings.request_ms)
         state = catalog.session(request, ALLOW_ALL).state

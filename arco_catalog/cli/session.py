@@ -129,8 +129,9 @@ async def open_session(
     the end closes the store. `find` is one of the functions in finders.py, and what it raises is raised.
 
     Before a command that `writes`, the store is probed for conditional writes, and `CliError` is raised if it ignores
-    conditions. The probe writes two objects, and makes the folder of a store of local files. So `find` is called once
-    before it, on the store as it is, unless the command `creates` the state and may start with an empty store.
+    conditions. The probe writes an object and deletes it, and makes the folder of a store of local files. So `find` is
+    called once before it, on the store as it is, unless the command `creates` the state and may start with an empty
+    store.
 
     Raises `NotThere` if the store can't be read, unless the command `tolerates_read_errors` and reports the reason
     itself."""

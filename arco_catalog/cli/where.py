@@ -93,7 +93,7 @@ class _Parser:
             raise CliError(f"--where can't be read from here on: {self._next.text[:50]}")
 
     def disjunction(self, levels: int) -> JsonValue:
-        """Reads conditions joined by OR, and returns the filter. At most `levels` levels of brackets and NOT may be
+        """Reads conditions joined by OR, and returns the filter. At most `levels - 1` levels of brackets and NOT may be
         inside. Raises `CliError`."""
         found = self._conjunction(levels)
         while self._takes("OR"):
@@ -101,8 +101,8 @@ class _Parser:
         return found
 
     def _conjunction(self, levels: int) -> JsonValue:
-        """Reads conditions that are joined by AND, and returns the filter. At most `levels` levels of brackets and NOT
-        may be inside. Raises `CliError`."""
+        """Reads conditions that are joined by AND, and returns the filter. At most `levels - 1` levels of brackets and
+        NOT may be inside. Raises `CliError`."""
         found = self._condition(levels)
         while self._takes("AND"):
             found = {"type": "and", "left": found, "right": self._condition(levels)}
@@ -110,7 +110,7 @@ class _Parser:
 
     def _condition(self, levels: int) -> JsonValue:
         """Reads one condition (NOT, brackets, TRUE, FALSE or a predicate), and returns the filter. Raises `CliError`,
-        also for more levels of brackets and NOT than `levels`."""
+        also for `levels` or more levels of brackets and NOT."""
         if levels == 0:
             raise CliError(f"--where has more than {MAX_LEVELS} levels of brackets and NOT")
         if self._takes("NOT"):

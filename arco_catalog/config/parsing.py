@@ -173,8 +173,9 @@ twelve hours that STS allows."""
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A parser that accepts only one of the `words`, with `any_case` in lower or upper case, and returns it. For other
-    texts it raises `ValueError` with the sentence `refusal`, in which `{text}` and `{choices}` are replaced."""
+    """A parser that accepts only one of the `words`, with `any_case` in any case of letters, and returns it, then in
+    lower case. For other texts it raises `ValueError` with the sentence `refusal`, in which `{text}` and `{choices}`
+    are replaced."""
 
     words: tuple[str, ...]
     refusal: str = "expected {choices}, got {text}"

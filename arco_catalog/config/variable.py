@@ -11,8 +11,8 @@ T_co = TypeVar("T_co", covariant=True)
 @dataclass(frozen=True, slots=True)
 class Variable(Generic[T_co]):
     """An environment variable of the catalog. `parse` turns the text into the value, and raises `ValueError` for an
-    invalid text; `default` is the text that counts if the variable is not set, None if there is none. `help` and
-    `metavar` (how a value looks) are for people."""
+    invalid text; `default` is the text that counts if the variable is not set or is empty, None if there is none.
+    `help` and `metavar` (how a value looks) are for people."""
 
     name: str
     help: str

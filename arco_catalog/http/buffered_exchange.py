@@ -4,8 +4,8 @@ from arco_catalog.http.asgi import Message
 
 
 class BufferedExchange:
-    """The ASGI `receive` and `send` of one request, with all of the body at once and the response collected in
-    memory."""
+    """The ASGI `receive` and `send` of one request, with all of the body at once and the response collected in memory.
+    `status` is 500 until the app has sent another."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body

@@ -65,8 +65,9 @@ def _file_io(context: RequestContext) -> JsonObject:
 
 
 def _endpoints(routes: Iterable[Endpoint]) -> Iterator[str]:
-    """Iterates over the endpoints that clients may use. Those for generic tables come in two spellings: Polaris lists
-    them without a slash before the path, and its Spark plugin recognises only that spelling."""
+    """Iterates over the endpoints that are `advertised`; the others, which are served too, are not among them. Those
+    for generic tables come in two spellings: Polaris lists them without a slash before the path, and its Spark plugin
+    recognises only that spelling."""
     advertised = [route for route in routes if route.advertised]
     yield from (route.endpoint for route in advertised)
     yield from (f"{route.method} {route.template[1:]}" for route in advertised if "/generic-tables" in route.template)

@@ -138,9 +138,9 @@ class Dispatch:
         self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
     ) -> RequestContext:
         """Returns the request as the handler gets it, still without the body, and with sessions. Sets `warehouse` and
-        `catalog` of the request if the route has a prefix. Raises `UnsupportedMediaType`, `NoSuchWarehouse`,
-        the error for a query that does not decode, and `Unsupported` for a change of a read-only catalog without an
-        idempotency key that the catalog reads."""
+        `catalog` of the request if the route has a prefix. Raises `UnsupportedMediaType`, the errors of
+        `require_default_warehouse` and `_catalog`, the one for a query that does not decode, and `Unsupported` for a
+        change of a read-only catalog without an idempotency key that the catalog reads."""
         changes = route.effect is not Effect.READS
         if route.has_body or (changes and not route.takes_form):
             check_media_type(request.headers, route.body_types, needs_body=route.has_body)

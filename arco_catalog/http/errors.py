@@ -1,9 +1,10 @@
 """Error responses of the catalog's API: the table from the class of an error to the status and type that the client
 gets. Only errors of idempotency keys have other entries in the Polaris dialect, and one on commit routes.
 
-Clients choose what to do by the type. So every type is one of the specification or of its reference implementation; for
-a status without one (405, 413, 415) it is the nearest in meaning. Only `AnswerTooLargeException`, for a response that
-the host cannot carry, is the catalog's own: clients treat it as a bad request and show its message.
+Clients choose what to do by the type. So every type is one of the specifications (Iceberg's, Polaris's) or of the
+reference implementation; for a status without one (405, 413, 415) it is the nearest in meaning. Only
+`AnswerTooLargeException`, for a response that the host cannot carry, is the catalog's own: clients treat it as a bad
+request and show its message.
 """
 
 import logging

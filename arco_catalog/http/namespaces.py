@@ -11,9 +11,10 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the child namespaces of the query's `parent`, or of the top-level namespaces if the
-    parameter is missing or empty. Raises `NoSuchNamespace` if the parent does not exist, and `BadRequest` for an
-    invalid query."""
+    """Returns a page of the child namespaces of the query's `parent`, or of the top-level namespaces if the parameter
+    is missing or empty. Without `pageToken` all are in one page. What the caller may not see is left out, so a page may
+    be empty before the last. Raises `NoSuchNamespace` if the parent does not exist, and `BadRequest` for an invalid
+    query."""
     joined = context.query.one("parent")
     parent = decode_namespace(context.spelling.parent(joined), context.options.namespace_separator) if joined else ()
     page = await list_namespaces(context.sessions.open(), parent, paging(context))

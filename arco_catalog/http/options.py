@@ -37,9 +37,9 @@ class HttpOptions:
 
     `allowed_hosts` are the host names of this server besides IP addresses and names of loopback. If it is None, for an
     app behind a gateway that authenticates callers, web pages are not refused; if it is empty, every host name is
-    allowed, unless the request arrived at a loopback address; otherwise only the names in it. Unless it is None,
-    requests of foreign web pages are refused, except from `allowed_origins`. Pages of these can also read responses.
-    `source_principals` are patterns of principals that may name the source of a change (source.py).
+    allowed, unless the request arrived at a loopback address; otherwise only the names in it, or with `*` every one.
+    Unless it is None, requests of foreign web pages are refused, except from `allowed_origins`. Pages of these can also
+    read responses. `source_principals` are patterns of principals that may name the source of a change (source.py).
     `request_memory_bytes` is the memory that all running requests share, and `memory_seconds` the time for which a
     request waits for its part of it. `file_io` are properties of Iceberg, without secrets, by which engines reach the
     store's files: a region, an endpoint, a project or an account.

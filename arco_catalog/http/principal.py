@@ -14,11 +14,12 @@ from storage_backends.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a request. Idempotency keys are bound to `principal`; `session` distinguishes the sessions of one
-    assumed role, None for any other caller. `identity` is the caller's identity in a realm, None without a realm or if
-    the rights are not checked, and `name` is its name in the realm, None without a realm. `unidentified_because` is
-    the reason why the gateway or the server could not identify the caller, None for any other caller: the server
-    rejects such a caller, because all of them would share one principal."""
+    """The caller of a request. Idempotency keys are bound to `principal`; `session` distinguishes callers with one
+    principal: by the session of an assumed role, or the id of the principal that acts for this one; None for any other
+    caller. `identity` is the caller's identity in a realm, None without a realm or if the rights are not checked, and
+    `name` is its name in the realm, None without a realm. `unidentified_because` is the reason why the gateway or the
+    server could not identify the caller, None for any other caller: the server rejects such a caller, because all of
+    them would share one principal."""
 
     principal: str
     session: str | None = None

@@ -17,21 +17,21 @@ async def of_namespace(context: RequestContext) -> Response:
 
 async def of_table(context: RequestContext) -> Response:
     """Returns a page of the principals with privileges on a table, each with the role and the grants; with `privilege`
-    in the query only the principals that have it. Raises `NoSuchTable`, and `BadRequest` for another type's
-    privilege."""
+    in the query only the principals that have it. A role without principals has a row, too, and a page may be empty
+    before the last one. Raises `NoSuchTable`, and `BadRequest` for another type's privilege."""
     return await _holders(context, "table", Securable(context.namespace, context.table))
 
 
 async def of_view(context: RequestContext) -> Response:
     """Returns a page of the principals with privileges on a view, each with the role and the grants; with `privilege`
-    in the query only the principals that have it. Raises `NoSuchView`, and `BadRequest` for another type's
-    privilege."""
+    in the query only the principals that have it. A role without principals has a row, too, and a page may be empty
+    before the last one. Raises `NoSuchView`, and `BadRequest` for another type's privilege."""
     return await _holders(context, "view", Securable(context.namespace, context.view, "view"))
 
 
 async def _holders(context: RequestContext, kind: str, on: Securable) -> Response:
     """Returns a page of the holders of privileges on a securable: of the one in the query's `privilege`, or else of the
-    usual ones for the `kind`."""
+    usual ones for the `kind`. Raises the errors of `HoldersQuery.of`, `open_named` and `list_holders`."""
     query, page = HoldersQuery.of(kind, on, context.query.one("privilege")), paging(context)
     session = await context.sessions.open_named()
     return json_response(await list_holders(session, context.sessions.realm, query, page))

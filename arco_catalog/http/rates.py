@@ -12,7 +12,8 @@ MAX_PRINCIPALS = 10_000
 
 
 class RequestRates:
-    """A token bucket for each principal, which holds one second's requests and is full at first.
+    """A token bucket for each principal, which holds one second's requests and is full at first. Of more than
+    `MAX_PRINCIPALS` the one that was used least recently is forgotten, and is then full again.
 
     A bucket is stored as the time at which it will be full again, in seconds of `clock`: a full one takes no memory.
     """

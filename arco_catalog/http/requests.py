@@ -151,7 +151,8 @@ class Request:
 
     async def form(self, options: HttpOptions) -> bytes:
         """Returns the body of a request with the content type of a form, still encoded. Raises the errors of `body`,
-        and `UnsupportedMediaType` for another content type."""
+        with `PayloadTooLarge` already beyond `MAX_FORM_BYTES`, and before these `UnsupportedMediaType` for another
+        content type."""
         given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if given != FORM:
             raise UnsupportedMediaType(f"Content-Type must be {FORM}, not {given[:100]!r}")

@@ -177,9 +177,9 @@ def report(context: DecodedRequest) -> Sequence[Requirement]:
 
 
 def _updates(change: JsonObject, on: Securable) -> Sequence[Requirement]:
-    """Returns the privileges on a table that the updates of a commit require, in order; TABLE_WRITE_PROPERTIES for
-    unlisted updates and for a commit without updates. For a commit that creates the table, only the privilege to create
-    tables in the namespace."""
+    """Returns the privileges on a table that the updates of a commit require, sorted and without duplicates;
+    TABLE_WRITE_PROPERTIES for unlisted updates and for a commit without updates. For a commit that creates the table,
+    only the privilege to create tables in the namespace."""
     if creates(change):
         return (Requirement(Privilege.TABLE_CREATE, Securable(on.namespace)),)
     updates = change.get("updates")

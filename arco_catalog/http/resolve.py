@@ -178,7 +178,8 @@ def _loaded(fields: JsonObject, kind: str, state: TableState, delegated: Delegat
 
 
 class _Outcomes:
-    """The results of items, in their order, as far as the host of the response can carry them."""
+    """The results of items, in their order, as far as a response may have them (`MAX_RESPONSE_BYTES`) and the host can
+    carry it."""
 
     def __init__(self, context: RequestContext, items: Sequence[Item]) -> None:
         limit = answer_limit(context.options, context.headers)

@@ -16,8 +16,8 @@ from arco_catalog.protocol.catalog import Session
 
 async def plan(context: RequestContext) -> Response:
     """Plans a scan of a table, and returns its tasks, or plan tasks for them, the plan's id, and credentials for the
-    files if the client's header requests them. Raises the errors of `plans.begin`, and `BadRequest` for an invalid
-    body."""
+    files if the client's header requests them. Raises the errors of `plans.begin` and `access_for_scan`, and
+    `BadRequest` for an invalid body."""
     request = parse_plan_request(context.body or {})
     session = context.sessions.open()
     return await _completed(context, session, await plans.begin(session, context.namespace, context.table, request))

@@ -9,8 +9,8 @@ from arco_catalog.planning.search import SearchQuery
 
 async def find(context: RequestContext) -> Response:
     """Returns a page of the namespaces, tables, views, generic tables and semantic models that the caller may list,
-    found by words in their names that start with the query's; with `type` only of that kind. Raises `BadRequest` for an
-    invalid query."""
+    found by words in their names that start with the query's; with `type` only of that kind. A page may be empty before
+    the last one. Raises `BadRequest` for an invalid query."""
     text, query = context.query.one("q"), context.query
     if text is None:
         raise BadRequest("Query parameter 'q' is missing: it has the words to search for")

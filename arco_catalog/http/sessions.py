@@ -37,11 +37,12 @@ class Sessions:
     endpoint: Endpoint
     request: DecodedRequest
     named: Catalog | None = None
-    """The catalog that the path or the query names."""
+    """The catalog that the path or the query names, or the default one if the path of the catalog API names none; None
+    before one is selected."""
     realm: "Realm | None" = None
     """The realm of the request, where the server has any."""
     key_text: str | None = None
-    """The header with the idempotency key, where the route may change something."""
+    """The header with the idempotency key, on a route of the catalog API that may change something; None elsewhere."""
     key: IdempotencyKey | None = None
     key_settings: KeySettings | None = None
     """The settings of the catalog by which the key was resolved."""
@@ -153,7 +154,8 @@ class Sessions:
         """Returns a session with the registry of a catalog that the path of a management route names. The session
         checks the caller's rights when it reads HEAD; with `is_authorized` it checks none, since the realm's registry
         has allowed the request. Raises `NotFound` if there is no such catalog, or `Forbidden` instead for a caller that
-        may not list catalogs, and `BadRequest` for a name in the path that no entity can have."""
+        may not list catalogs, `BadRequest` for a name in the path that no entity can have, and the other errors of
+        `realms.catalog_of`."""
         self._check_entities()
         try:
             await self.select_catalog(name)

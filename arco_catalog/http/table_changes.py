@@ -42,8 +42,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def undrop(context: RequestContext) -> Response:
-    """Restores the table or view that was dropped last under the name in the path. Raises the errors of
-    `operations.undrop.undrop`."""
+    """Restores the table or view that was dropped last under the name in the path. The response has no body. Raises the
+    errors of `operations.undrop.undrop`."""
     return answer_response(await undrop_relation(context.sessions.open(), context.namespace, context.table))
 
 

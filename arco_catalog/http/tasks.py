@@ -10,7 +10,8 @@ from arco_catalog.state.task import Status
 
 async def list_(context: RequestContext) -> Response:
     """Returns a page of the background tasks of a catalog, with their progress and last results: all of them, or as
-    `status`, `stuck` and `unfinished` in the query select. Raises `BadRequest` for an invalid page token or status."""
+    `status`, `stuck` and `unfinished` in the query select. A page may be empty before the last one. Raises `BadRequest`
+    for an invalid page token or status."""
     query, page = context.query, paging(context)
     status = query.choice("status", tuple(each.value.lower() for each in Status), "")
     selection = TaskFilter(Status(status.upper()) if status else None, query.flag("stuck"), query.flag("unfinished"))

@@ -9,14 +9,16 @@ from arco_catalog.operations.timeline import read_timeline, read_version
 
 
 async def of_table(context: RequestContext) -> Response:
-    """Returns a page of the versions of a table, latest first, or from the one that was current at the time `at`.
-    Raises `NoSuchTable`, and `BadRequest` for an invalid page token or time."""
+    """Returns a page of the versions of a table, latest first, or from the one that was current at the time `at`. With
+    `at`, a page may be empty before the last one. Raises `NoSuchTable`, and `BadRequest` for an invalid page token or
+    time."""
     return await _page(context, context.table, "table")
 
 
 async def of_view(context: RequestContext) -> Response:
-    """Returns a page of the versions of a view, latest first, or from the one that was current at the time `at`. Raises
-    `NoSuchView`, and `BadRequest` for an invalid page token or time."""
+    """Returns a page of the versions of a view, latest first, or from the one that was current at the time `at`. With
+    `at`, a page may be empty before the last one. Raises `NoSuchView`, and `BadRequest` for an invalid page token or
+    time."""
     return await _page(context, context.view, "view")
 
 

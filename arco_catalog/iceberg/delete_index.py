@@ -35,7 +35,8 @@ class DeleteIndex:
     """The delete files of a snapshot, or some of them, by the data files to which they apply. `specs` are the table's
     partition specs by id; `columns` are the columns of all its schemas by id, of the newest schema that
     has the id, and `dropped` those that a later schema does not have. `column_ids` are the columns whose statistics of
-    data files it reads, and `comparisons` counts the comparisons of data files with delete files and their columns."""
+    data files it reads, and `comparisons` counts the comparisons of data files with delete files and their columns. The
+    constructor raises an error for a deletion vector without a data file, and for two of one file."""
 
     def __init__(
         self,
@@ -221,14 +222,16 @@ class _Values(NamedTuple):
 
 
 class _EqualityDeletes(NamedTuple):
-    """A file of equality deletes, and the values in its columns of primitive types."""
+    """A file of equality deletes, and the values in the first `MAX_COMPARED` columns of primitive types by which it
+    deletes."""
 
     file: ContentFile
     values: Sequence[tuple[Column, _Values]]
 
     @classmethod
     def of(cls, file: ContentFile, columns: Mapping[int, Column]) -> "_EqualityDeletes":
-        """Returns a file of equality deletes with the values of the columns that it compares."""
+        """Returns a file of equality deletes with the values of the columns that it compares, of at most the first
+        `MAX_COMPARED` of these that are in `columns` and have a primitive type."""
         known = [columns[number] for number in dict.fromkeys(file.equality_ids or ()) if number in columns]
         compared = [column for column in known if column.is_primitive][:MAX_COMPARED]
         return cls(file, [(column, _Values.of(column, file.statistics)) for column in compared])

@@ -38,7 +38,8 @@ class Retention:
         cls, properties: Properties, *, snapshot_age_ms: int | None = None, to_keep: int | None = None
     ) -> "Retention":
         """Returns the retention that a table's properties set. Arguments other than None replace the settings. Raises
-        `BadRequest` for a property that is not a positive number: a default in place of it could remove too much."""
+        `BadRequest` for a property that is not a positive number, also if an argument replaces it: a default in place
+        of it could remove too much."""
         age = _number(properties, MAX_SNAPSHOT_AGE, DEFAULT_SNAPSHOT_AGE_MS)
         keep = _number(properties, MIN_SNAPSHOTS_TO_KEEP, DEFAULT_TO_KEEP)
         return cls(

@@ -144,8 +144,8 @@ def check_list_fields(names: Collection[str]) -> None:
 
 def added_manifests(client: Sequence[ManifestFile], parent: Sequence[ManifestFile]) -> Sequence[ManifestFile]:
     """Returns the manifests that an append adds, in order: those in the `client`'s list that are not in the list of its
-    parent. Raises `NotRebasable` if an entry of the parent is missing or differs, or if it adds no manifests, too many,
-    or one twice."""
+    parent. Raises `NotRebasable` if an entry of the parent is missing or differs, if the parent's list has one twice,
+    or if the append adds no manifests, too many, or one twice."""
     left = {each.manifest_path: each for each in parent}
     if len(left) != len(parent):
         raise NotRebasable("the manifest list of the parent snapshot names a manifest twice")
@@ -251,8 +251,8 @@ class AddedFiles:
 
 
 def _schema_id(metadata: Mapping[str, bytes], where: str) -> int | None:
-    """Returns the schema id in the header of the manifest at the location `where`; None without one. Raises
-    `NotRebasable` for too long a schema."""
+    """Returns the schema id in the header of the manifest at the location `where`; None without one, also if the schema
+    is malformed. Raises `NotRebasable` for too long a schema."""
     stated = metadata.get("schema", b"")
     if len(stated) > MAX_SCHEMA_BYTES:
         raise NotRebasable(f"the manifest {where} has a schema of more than {MAX_SCHEMA_BYTES:,} bytes")

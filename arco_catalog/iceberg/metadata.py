@@ -177,8 +177,8 @@ def default_spec(metadata: TableMetadata) -> PartitionSpec:
 
 
 def default_order(metadata: TableMetadata) -> SortOrder:
-    """Returns the sort order in which new files are written; the unsorted order if a document that lists others does
-    not list that. Raises `BadRequest` if there is none."""
+    """Returns the sort order in which new files are written; the unsorted order if that is the default and the document
+    lists only others. Raises `BadRequest` if the document does not have the default order."""
     wanted = metadata["default-sort-order-id"]
     for order in metadata["sort-orders"]:
         if order.get("order-id", 0) == wanted:

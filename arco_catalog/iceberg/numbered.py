@@ -15,8 +15,8 @@ class NumberedObjects(Generic[T]):
     """The objects of one kind of a table or view by id, in their order, and the ids by the meaning of the objects. So
     each update of a commit costs the same, however many objects there are.
 
-    The meaning of an object is computed only when an object of equal size is searched: most schemas of a table differ
-    in size already.
+    The meaning of an object is computed only when an object of equal size is searched or added: most schemas of a table
+    differ in size already.
     """
 
     def __init__(

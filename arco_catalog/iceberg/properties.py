@@ -74,8 +74,8 @@ def may_be_set(name: str) -> bool:
 
 
 def refuse_reserved(names: Iterable[str]) -> None:
-    """Raises `BadRequest`, which lists them, if some of these names begin with `arco.` or `polaris.`: clients may not
-    set or remove such properties."""
+    """Raises `BadRequest` if some of these names begin with `arco.`, in any case of letters, and lists them, or else if
+    some begin with `polaris.`, and lists those: clients may not set or remove such properties."""
     invalid = sorted(name for name in names if not may_be_set(name))
     reserved = [name for name in invalid if is_reserved(name)]
     if reserved:
@@ -128,8 +128,8 @@ def refuse_key_change(old: Properties, new: Properties) -> None:
 
 def check_new_table(properties: Properties, format_version: int, column_names: frozenset[str]) -> None:
     """Checks the properties of a new table. It is not called for old tables, so that these stay usable. Raises
-    `BadRequest` for metrics of an unknown column, for a limit of commit retries that is no integer from 0 on, and
-    before format version 3 for properties of encryption."""
+    `BadRequest` for metrics of an unknown column, for a number or time of commit retries that is no integer from 0 on,
+    and before format version 3 for properties of encryption."""
     for name in properties:
         column = name.removeprefix(METRICS_COLUMN_PREFIX)
         if column != name and column not in column_names:

@@ -166,7 +166,7 @@ def _check_ids(table: TableMetadata) -> None:
 
 def _check_structure(table: TableMetadata, checkpoint: Checkpoint) -> None:
     """Fails if the default spec or the default order does not exist or does not fit the current schema, if there is no
-    current schema, or if any spec has a field without an id or with the name of a column that is not its source."""
+    current schema, or if any spec has a field without an id, or with a name that `check_names` does not allow."""
     columns = columns_by_id(current_schema(table))
     check_spec(default_spec(table), columns)
     check_order(default_order(table), columns)

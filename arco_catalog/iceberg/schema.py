@@ -250,7 +250,7 @@ MAX_PROBLEMS = 20
 def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
     """Checks the schema, of which `columns` are all columns, for this format version. Raises `BadRequest` for an
     identifier field that cannot be one, a default that does not fit its type, a required column of type unknown, and a
-    type or default that the version does not have."""
+    type or initial default that the version does not have."""
     for column_id in schema.get("identifier-field-ids", []):
         _check_identifier(column_id, columns.get(column_id))
     for column in columns.values():

@@ -149,7 +149,8 @@ def retained_log(
     any_removed: bool,
 ) -> list[SnapshotLogEntry]:
     """Returns the snapshot log without the entries of snapshots that are not in `snapshots`, or that were main only
-    within the commit (`intermediate`). Raises `BadRequest` if its last entry is then not the `current` snapshot.
+    within the commit (`intermediate`). Raises `BadRequest` if the last entry left is not the `current` snapshot; not if
+    none is left, or `current` is None.
 
     If the commit removed snapshots (`any_removed`), all entries before that of a removed snapshot are left out, too: if
     only that entry were left out, its predecessor would seem to have been current for longer than it was.

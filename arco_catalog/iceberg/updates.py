@@ -46,8 +46,8 @@ LAST_ADDED = -1
 
 
 def resolved_id(what: str, wanted: int, last_added: int | None) -> int:
-    """Returns the id that an update names: `last_added` for `LAST_ADDED`, otherwise `wanted`. Raises `BadRequest` if
-    the commit has added none; `what` is the kind of object in the message."""
+    """Returns the id that an update names: `last_added` for `LAST_ADDED`, otherwise `wanted`. Raises `BadRequest` for
+    `LAST_ADDED` if the commit has added none; `what` is the kind of object in the message."""
     if wanted != LAST_ADDED:
         return wanted
     if last_added is None:

@@ -35,7 +35,7 @@ class DeployedCatalog:
 
     name: str
     open: Callable[[], Catalog]
-    """Raises `BadRequest` if the operator no longer allows any of the catalog's locations."""
+    """Raises `BadRequest` if the operator allows none of the catalog's locations any more."""
     realm: str | None = None
     owner: Owner = Owner.CATALOG
 

@@ -28,10 +28,10 @@ from storage_backends.lazy_dataclass import dataclass
 
 
 async def create_table(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
-    """Applies a CreateTableRequest, and returns the new table's state. With `stage-create` it creates nothing, and
-    returns a `Document` with the metadata alone. Raises `NoSuchNamespace`, `AlreadyExists`, `BadRequest` for an invalid
-    request and for a location that is taken or not allowed, and `Forbidden` for a location that the caller may not
-    choose."""
+    """Applies a CreateTableRequest, and returns the new table's state. With `stage-create` it returns a `Document` with
+    the metadata alone, and creates nothing, but may commit that locations are shared. Raises `NoSuchNamespace`,
+    `AlreadyExists`, `BadRequest` for an invalid request and for a location that is taken or not allowed, and
+    `Forbidden` for a location that the caller may not choose."""
     name = Fields(request, "request").required("name", STRING)
     wanted = await session.parsed(lambda body, _: table.parse_create_table(body), request)
     creator = NewTable(session.context, namespace, name, wanted)

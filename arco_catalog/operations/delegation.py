@@ -132,9 +132,9 @@ async def credentials(
     session: Session, vending: Vending, access: Access, refresh_endpoint: str | None
 ) -> Sequence[StorageCredential]:
     """Returns credentials for the files of `access`, the longest prefix first, and records them in the statistics of
-    the request; an empty sequence if none can be vended for the catalog's storage. Each has the address
-    `refresh_endpoint`, if that is given, at which the client gets new ones. Raises `Unavailable`, and `InternalError`
-    if the cloud refuses."""
+    the request; an empty sequence if none can be vended for the catalog's storage, or the operator does not allow that.
+    Each has the address `refresh_endpoint`, if that is given, at which the client gets new ones. Raises `Unavailable`,
+    and `InternalError` if the cloud refuses."""
     config, principal = storage_of(session), _principal(session)
     try:
         found = await vending.credentials(

@@ -126,8 +126,8 @@ class _Reader:
         await self.session.access.prepare(self.session.state, self.head, required)
 
     async def _visible(self, record: FeedRecord, event: JsonObject) -> JsonObject | None:
-        """Returns an event as the caller may see it; None if it may not. Of the two names of a rename one is left out
-        if the caller may not list the tables or views of its namespace."""
+        """Returns an event as the caller may see it; None if it may not. Of a rename, a name that the table or view
+        does not have now is left out if the caller may not list the tables or views of its namespace."""
         required = await carry_out(self.session.state, self.head.index, _requirement_of(self.head.index, record))
         if required.privilege not in await self.session.held(self.head, [required.privilege], required.on):
             return None

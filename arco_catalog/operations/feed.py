@@ -73,8 +73,8 @@ async def read_feed(state: State, token: str | None, limit: int, max_segments: i
 
 async def newest_token(state: State) -> str:
     """Returns the token of the last record of the event feed, from which a consumer gets only later ones. Reads the
-    segments after the one up to which the first shard of cursors is, or else the first one, at most `MAX_TO_END`.
-    Raises as `read_feed` does."""
+    segments after the one up to which the first shard of cursors is, or else the first one, at most `MAX_TO_END`: with
+    more, the token is of the last record in these. Raises as `read_feed` does."""
     known = (await read_shard(state, 0)).up_to
     segment = None if known is None else await read_segment(state, known.first)
     if segment is None:

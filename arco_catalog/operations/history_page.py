@@ -108,7 +108,8 @@ async def _start(session: Session, head: RegistryState, position: JsonValue) -> 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one page of the history: at most `size` operations, and no further commits after `max_commits`."""
+    """Reads one page of the history: at most `size` operations, and no further commits after `max_commits` of them, or
+    `MAX_READS` reads of commits and segments."""
 
     session: Session
     head: RegistryState

@@ -1,6 +1,7 @@
-"""Page tokens: where the next page of a listing starts. In a catalog with grants a token is encrypted and sealed with a
-MAC: it is valid only for the principal, catalog and route to which it was issued, clients can't forge one, and can't
-read the name in it, which may be of an object that the caller may not see (docs/design/access.md#pages)."""
+"""Page tokens: where the next page of a listing starts. Where callers need rights, by grants or a policy, a token is
+encrypted and sealed with a MAC: it is valid only for the principal, catalog and route to which it was issued, clients
+can't forge one, and can't read the name in it, which may be of an object that the caller may not see
+(docs/design/access.md#pages)."""
 
 import base64
 import binascii

@@ -77,8 +77,8 @@ class Deployment:
 
 @dataclass
 class Realm:
-    """One realm, with the catalogs of it that this process has `open`, by entity with their versions. Its state is
-    under its name, or `at_root` of the store if that has one realm."""
+    """One realm, with the catalogs of it that this process has `open`, at most `MAX_OPEN`, by entity with their
+    versions. Its state is under its name, or `at_root` of the store if that has one realm."""
 
     name: str
     deployment: Deployment

@@ -69,8 +69,8 @@ class ReceiptCursor:
         return self._committed[self.position.location] is not None or self._reads_left >= 1
 
     async def step(self) -> PastCommit | None:
-        """Returns the next commit, and moves the position to the one before it; returns None at the end. Raises
-        `InternalError` for a receipt that is corrupt."""
+        """Returns the next commit, and moves the position to the one before it; returns None at the end. Does not stop
+        at the limit of reads: `may_read` is for the caller. Raises `InternalError` for a receipt that is corrupt."""
         file = self.position
         if file is None:
             return None

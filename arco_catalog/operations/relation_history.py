@@ -68,7 +68,7 @@ class RelationHistory:
     ) -> ReceiptCursor:
         """Returns a cursor over the commits of the table or view that starts with the one of this metadata file, and
         goes back by receipts and by the metadata log. It reads up to `ahead` receipts concurrently, and at most
-        `max_reads` in all."""
+        `max_reads` in all if the caller stops when `may_read` is false."""
         return ReceiptCursor(
             self.session,
             self.entity,

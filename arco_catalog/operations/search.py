@@ -159,7 +159,8 @@ class _Judge:
 
 @dataclass(slots=True)
 class _PageBuilder:
-    """Fills a page of a search with at most `limit` results, from the entries that `shows` selects."""
+    """Fills a page of a search from the entries that `shows` selects, with at most `limit` results, until it has read
+    or judged as many as a page may."""
 
     judge: _Judge
     query: SearchQuery

@@ -27,7 +27,8 @@ _TASK_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
     """Selects tasks: of a `status`, None for all; with `stuck` only stuck ones, and with `unfinished` only ones with a
-    hint. Each selects the records that can't be read."""
+    hint. `status` and `stuck` also select the records that can't be read; `unfinished` only selects the ones of them
+    that have a hint."""
 
     status: Status | None = None
     stuck: bool = False

@@ -107,7 +107,7 @@ class TransactionReadSet(ReadSet):
 
 
 class Transaction(Mutation[TransactionReadSet]):
-    """One request that changes or creates any number of tables: all of them, or none."""
+    """One request that changes or creates tables, at most `Settings.max_transaction_tables`: all of them, or none."""
 
     def __init__(self, session: Session, changes: Sequence[tuple[Identifier, table.Commit]]) -> None:
         self.session = session
@@ -204,8 +204,9 @@ class Transaction(Mutation[TransactionReadSet]):
 
     async def validate(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
         """Reads HEAD of the registry, after the pointers' versions were read (docs/design/commit.md#rule-4). Returns
-        None if HEAD is the same, or if every table's name still means the same entity, which holds all locations that
-        the commit names, and the transaction creates no tables; else a fresh read set to plan on."""
+        None if HEAD is the same, or if the transaction creates no tables, no other table is being purged where it adds
+        files, and every table's name still means the same entity, which holds all locations that the commit names; else
+        a fresh read set to plan on."""
         head = await self.state.head()
         if head.version == read_set.head.version:
             return None
@@ -268,8 +269,8 @@ class Transaction(Mutation[TransactionReadSet]):
         await settle_lapsed(self.session, CROWDED)
 
     async def remove_own_intents(self) -> None:
-        """Removes the intents that aborted attempts of this request left on tables, in the background if the process
-        allows that, unless another commit has replaced them already. A failed removal is logged."""
+        """Removes the intents that aborted attempts of this request left on tables, where the cached pointer is still
+        the one with the intent; in the background if the process allows that. A failed removal is logged."""
         left = [placed for placed in self._leftover if self.state.cached_pointer(placed.entity) == placed]
         if left:
             await self.session.run_in_background(gather(*(self._remove_own_intent(placed) for placed in left)))

@@ -47,8 +47,9 @@ class TableState:
     """An answer to a load or a mutation: the state of a table or view at one metadata file, with the file's
     decompressed bytes.
 
-    `created` is true in answers to create and register, which contain configuration, and false in those to commits.
-    `governance` is that of a load's answer, which has it as labels; a stored answer has none.
+    `created` is true in answers to create and register, which contain configuration, and false in all others, such as
+    those to loads and commits. `governance` is that of a load's answer, which has it as labels; a stored answer has
+    none.
     """
 
     entity: str

@@ -54,7 +54,8 @@ class TableFromCommit(Creator):
 
     def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
         """Returns the metadata that the commit's updates build, at this location unless an update sets one, and with
-        this uuid unless an update assigns one. Raises `CommitFailed` if the commit has no updates."""
+        this uuid unless an update assigns one. Raises the errors of `table.apply_commit`, also for a commit without
+        updates, since the table has no schema then."""
         commit = self.commit
         if not any(isinstance(update, SetLocation) for update in commit.updates):
             commit = replace(commit, updates=(SetLocation(location), *commit.updates))

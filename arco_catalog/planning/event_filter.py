@@ -30,7 +30,8 @@ ALWAYS_SELECTED = frozenset({"x-gap", "x-restored"})
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Selects events: those that satisfy all conditions, each of which is None if every event does.
+    """Selects events: those that satisfy all conditions, each of which is None if every event does. An event without a
+    time satisfies `since_ms`, and events of the types in `ALWAYS_SELECTED` are always selected.
 
     `names` are names of tables and views, and namespaces, which select all that is in them, at any depth.
     """

@@ -37,9 +37,10 @@ class RunEvent:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit to a table that added snapshots, from a row of `commits`. `added` has the ids of the snapshots. `run`
-    and `task` are the ids of the Servo run and task that the receipt names, or None. `is_servo` is whether they can be
-    relied on: the source is Servo, and not only claimed by an anonymous client."""
+    """A commit to a table that added snapshots: from a row of `commits`, or from a receipt, then without namespace and
+    name. `added` has the ids of the snapshots. `run` and `task` are the ids of the Servo run and task that the receipt
+    names, or None. `is_servo` is whether they can be relied on: the source is Servo, and not only claimed by an
+    anonymous client."""
 
     commit_key: str
     entity: str
@@ -76,7 +77,7 @@ class History:
 @dataclass(frozen=True, slots=True)
 class Match:
     """A commit that a run made, for an edge of lineage; `by` is how it was found (`snapshot`, `run` or `time`), and
-    `verified` whether run and commit name each other."""
+    `verified` whether run and commit name each other and are of one principal."""
 
     commit: Commit
     by: str

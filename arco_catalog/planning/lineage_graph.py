@@ -89,7 +89,8 @@ class GraphEdge:
 
     @property
     def is_proven(self) -> bool:
-        """Whether run and commit name each other."""
+        """Whether run and commit name each other and are of one principal, or the commit is of a Servo task without an
+        event."""
         return self.match is not None and self.match.verified
 
     @property
@@ -103,8 +104,9 @@ class GraphEdge:
 @dataclass(slots=True)
 class LineageGraph:
     """A graph of lineage: nodes by their keys, the first in the middle, and edges. `linked_runs` are the runs of which
-    an event has an edge, also if another run's edge replaces it. `limits_reached` has `nodes` and `edges`
-    if there are more of them than the maximum."""
+    an event has an edge, also if another run's edge replaces it. `limits_reached` has `nodes` if
+    there are more than the maximum, and `edges` if there may be, or if the search ended after `MAX_PAIRS` pairs of
+    datasets."""
 
     nodes: dict[str, GraphNode] = field(default_factory=dict)
     edges: dict[object, GraphEdge] = field(default_factory=dict)

@@ -53,7 +53,8 @@ LEFT_OUT: Final[Mapping[NoEdge, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class LeftOutEvent:
-    """An event that is of no run or was not read, by the digest in its name and the time when it arrived."""
+    """An event that is of no run, can't be read or is too large, by the digest in its name and the time when it
+    arrived."""
 
     event: str
     received_ms: int
@@ -113,7 +114,8 @@ class _Reasons:
 
     def of(self, event: RunEvent, history: History) -> Steps[tuple[NoEdge, str]]:
         """Returns why the run of an event has no edge, and a sentence about it: the first reason that applies. Searches
-        the datasets in the registry, and counts them for all runs."""
+        at most `MAX_SEARCHED_OF_RUN` of the run's datasets in the registry, outputs first, and counts them for all
+        runs."""
         if history.failed:
             return NoEdge.FAILED, "the run failed, or was aborted"
         if not reports_writes(event, history):

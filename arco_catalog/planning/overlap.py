@@ -23,9 +23,9 @@ from arco_catalog.state.needs import Needs, Steps
 def require_free_locations(
     context: Context, index: Index, locations: Sequence[Location], namespace: Namespace, *, fresh: str | None = None
 ) -> Steps[None]:
-    """Raises `BadRequest` if a new entity in a namespace may not have one of these locations, because it is taken or is
-    a namespace's folder, and the errors of `check_choice`. `fresh` is an entity id that this request generated (see
-    `overlapping`)."""
+    """Raises `BadRequest` if a new entity in a namespace may not have one of these locations, because it is taken, or
+    is or contains a namespace's folder, and the errors of `check_choice` and `refuse_overlap`. `fresh` is an entity id
+    that this request generated (see `overlapping`)."""
     yield from check_choice(context, index, locations, namespace, fresh=fresh)
     yield from refuse_overlap(context, index, locations, fresh=fresh)
     yield from refuse_folders(context, index, locations, namespace, fresh=fresh)

@@ -20,7 +20,8 @@ class Verdict(Enum):
     TAKE_IN = auto()
     CANCEL = auto()
     LEAVE = auto()
-    """Its attempt is committed or cancelled already, or only its own process can find out whether it is."""
+    """Its attempt is committed or cancelled already, or only its own process can find out whether it is; or it is older
+    than a request may be, so that files of it may be gone."""
 
 
 @dataclass(frozen=True, slots=True)

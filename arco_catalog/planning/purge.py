@@ -29,7 +29,8 @@ class TooEarly(Exception):
 
 
 class LeaseFenced(Exception):
-    """The tombstone of the table to purge has the fence of another lease of the task, so this lease must stop."""
+    """The tombstone of the table to purge has the fence of another lease of the task, or no purge of it runs any more,
+    so this lease must stop."""
 
 
 class ClosedCatalog(Exception):
@@ -162,8 +163,8 @@ def begin(
 def give_up(index: Index, planned: Tombstone, fence: int, *, must_fence: bool = False) -> Steps[Edits | None]:
     """Returns the index changes that end a purge which failed before it deleted a file: the table is in the state
     `dropped` once more, and no longer holds its locations. If no purge runs they are None, or with `must_fence` those
-    after which no proposal of this lease can begin one. Raises `NothingToPurge` if the drop was undone or the purge has
-    ended, and `LeaseFenced` if a later lease than the one with this `fence` has written the tombstone."""
+    after which no proposal of this lease can begin one, unless they are there. Raises `NothingToPurge` if the drop was
+    undone or the purge has ended, and `LeaseFenced` if a later lease than that of `fence` has written the tombstone."""
     tombstone = yield from _current_tombstone(index, planned, fence)
     if tombstone.state != PURGING:
         fenced = tombstone.fenced(fence)

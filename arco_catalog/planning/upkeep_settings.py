@@ -40,9 +40,9 @@ def vended_ms(lifetime_s: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Retention:
     """How long objects are kept that a collection may delete, in milliseconds: receipts, lineage events, registry
-    commits and reports (`receipts_ms`), tombstones of plain drops and of ended purges (`undrop_ms`), ended tasks,
-    orphans, markers and decisions. An operator sets the times of receipts and of plain drops, and whether markers are
-    collected; the others are fixed, most of them by the protocols."""
+    commits, reports and segments of the event feed (`receipts_ms`), tombstones of plain drops and of ended purges
+    (`undrop_ms`), ended tasks, orphans, markers and decisions. An operator sets the times of receipts and of plain
+    drops, and whether markers are collected; the others are fixed, most of them by the protocols."""
 
     receipts_ms: int = 90 * DAY_MS
     undrop_ms: int = 30 * DAY_MS

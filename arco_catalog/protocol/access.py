@@ -1,8 +1,8 @@
 """Access control of one request, by the HEAD from which the request is answered or on which it commits
 (docs/design/access.md#judgement).
 
-Every session has an `Access`: a request whose caller has to be checked has one of `rights.py`, and all others name why
-there is nothing to check.
+Every session has an `Access`: a request whose caller has to be checked has one of `rights.py` or `policy.py`, and all
+others name why there is nothing to check.
 """
 
 from abc import ABC, abstractmethod

@@ -20,7 +20,7 @@ class BackgroundTasks:
         self._limit = limit
         self._running: set[asyncio.Task[object]] = set()
         self.failed = 0
-        """How many steps raised an error."""
+        """How many steps in the background raised an error; one that the caller awaits raises it there."""
 
     async def run(self, step: Coroutine[object, object, object]) -> None:
         """Starts a step of a mutation as a task and returns at once; an error of it is then logged, and added to

@@ -58,8 +58,9 @@ class PointerExecution(CommitExecution):
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         """Replaces the pointer at the version of the plan, without a call of `revalidate`. If that applied, it removes
-        the former metadata file from the cache. Returns `PreconditionFailed` if the pointer has another version. Raises
-        `CommitStateUnknown`, and `StoreError` if nothing was applied."""
+        the former metadata file from the cache. Returns `PreconditionFailed` if the pointer has another version,
+        perhaps by an earlier sending of this very swap. Raises `CommitStateUnknown`, and `StoreError` if nothing was
+        applied."""
         outcome = await self.session.state.move_pointer(self._successor, self._pointer.version)
         if isinstance(outcome, Applied):
             self.session.files.forget(self._pointer.metadata.location)

@@ -204,7 +204,7 @@ class CommitLoop(Generic[V]):
         """Carries out a plan, if it is still valid and the swap applies, and then makes what follows the commit, and
         records it in the request's statistics. Returns whether it was committed, and if not the read set to plan on
         again, None to read everything again. An attempt that can never commit is replaced by another one. After a lost
-        compare-and-swap or an attempt that can't commit it waits before it returns."""
+        compare-and-swap or an attempt that can't commit it calls `back_off`, which waits or postpones the wait."""
         declared = self.attempts.declared
         if declared is not None and not declared.covers(plan.write_set):
             # Evidence is searched in the declared write set: a commit elsewhere would be taken for another attempt's.

@@ -48,7 +48,8 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
 
 async def _run(session: Session, mutation: Mutation[V]) -> Answer:
     """Carries out a mutation, and raises, for any failure, the error that the client gets: that the request may be sent
-    again, that it failed for certain, or that the outcome is unknown."""
+    again, that it failed for certain, or that the outcome is unknown. `CatalogChanged` is raised as it is, for the
+    caller to handle the request again."""
     await session.identify()
     driver = Driver(session, mutation)
     try:

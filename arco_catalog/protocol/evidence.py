@@ -54,8 +54,8 @@ async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool
 
 
 class LostEvidence:
-    """Keeps the errors about removed evidence while a commit is searched for in many objects. The search goes on to the
-    end, and only if it finds no commit is the outcome unknown (`check_none`)."""
+    """Keeps the last error about removed evidence while a commit is searched for in many objects. The search goes on to
+    the end, and only if it finds no commit is the outcome unknown (`check_none`)."""
 
     def __init__(self) -> None:
         self._last: CommitStateUnknown | None = None
@@ -160,8 +160,8 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
 async def cancel_in_registry(session: Session, attempts: Mapping[str, WriteSet]) -> RegistryState:
     """Makes sure that none of these attempts can commit to the registry any more, and returns a HEAD that shows which
     of them has. If HEAD allows cancellations, a commit lists each attempt that has not committed as cancelled, and none
-    is made if one has committed; an attempt whose evidence is lost is not listed. Otherwise the registry is only
-    fenced."""
+    is made if one has committed; an attempt whose evidence is lost is not listed. If HEAD allows none, or none is left
+    to list, the registry is only fenced."""
     must_fence = False
 
     async def change(head: RegistryState) -> HeadChange | None:

@@ -251,10 +251,10 @@ class GroupCommitter:
     async def _commit_batch(
         self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan], *, may_propose: bool
     ) -> Applied | PreconditionFailed | None:
-        """Makes one commit of all replanned changes, and returns the outcome; None if one of the requests must not be
-        sent, so that nothing was sent. The outcome of the requests is that of the commit if it applied, or if they may
-        propose their changes; otherwise they wait again. They must propose, with nothing sent, if the proposals of
-        other processes wait."""
+        """Makes one commit of all replanned changes, and returns the outcome; None if nothing was sent. The requests
+        get that outcome if it applied, or if they may propose their changes; otherwise they wait again. They must
+        propose if the proposals of other processes wait (then it returns None), or if the store is unavailable and HEAD
+        allows proposals (it returns `MUST_PROPOSE`); where HEAD allows none, it raises `StoreUnavailable`."""
         edits: dict[str, JsonObject | None] = {}
         for replan in replans.values():
             edits |= replan.edits

@@ -113,7 +113,8 @@ class ManifestReader:
 
     async def entries(self, file: AvroFile) -> Sequence[ManifestFile]:
         """Decodes a manifest list. Must be called in a context of `decoding`. Raises `NotRebasable` if it can't be
-        read, is beyond a bound, or has fields that the catalog does not know."""
+        read, is beyond a bound, or has fields that the catalog does not know, and `StoreUnavailable` after
+        the deadline."""
 
         def check(header: AvroHeader) -> None:
             check_list_fields(header.fields)

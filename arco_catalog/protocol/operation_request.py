@@ -80,11 +80,12 @@ class OperationRequest:
     """A request as operations get it. `path` and `query` are canonical (decoded); `body` is what was parsed; `source`
     is what receipts record about the origin of the request; `deadline_ms` is a wall-clock time; `answer_limit` is the
     largest answer that the host can return, None for no limit; `body_bytes` is how long the body was: work on a long
-    one is done in a worker thread; `role_session` distinguishes callers who assumed the same role, if a role is the
-    principal; `name` is the principal's in the realm, if it has one; `id` is the request's in telemetry; `hold` is what
-    the request takes of the process's memory; `attempts` are its own whose slots were sent to its key's marker.
-    `key_text` is the header as it came, from which `key` is resolved by `key_settings`, those of the catalog;
-    `key_policy` is the server's, which is recorded where the catalog has no record."""
+    one is done in a worker thread; `role_session` distinguishes callers with one principal, by the session of an
+    assumed role or the id of the principal that acts for this one; `name` is the principal's in the realm, if it has
+    one; `id` is the request's in telemetry; `hold` is what the request takes of the process's memory; `attempts` are
+    its own whose slots were sent to its key's marker. `key_text` is the header as it came, from which `key` is resolved
+    by `key_settings`, those of the catalog; `key_policy` is the server's, which is recorded where the catalog has no
+    record."""
 
     method: str
     path: str
@@ -107,8 +108,8 @@ class OperationRequest:
 
     @property
     def by(self) -> JsonObject:
-        """The caller, as receipts and other stored records name it: its principal, by name and id if it has a name in
-        the realm, its session if it assumed a role, and the source of the change."""
+        """The caller, as receipts and other stored records name it: the principal, by name and id if it has a name in
+        the realm, `role_session` as the session if there is one, and the source of the change."""
         session: JsonObject = {} if self.role_session is None else {"session": self.role_session}
         if self.name is not None:
             return {"principal": self.name, "principal_id": self.principal, **session, "source": self.source}

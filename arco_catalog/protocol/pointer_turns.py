@@ -72,7 +72,7 @@ class PointerTurns:
 
     def _is_due(self, pointer: Pointer, losses: int) -> bool:
         """Whether a request that has lost so many compare-and-swaps of this pointer must give way to another writer's
-        turn, or may take a turn. False while the pointer has the request's own turn."""
+        turn, or may take a turn. False while the pointer has the request's own turn, or one that it has passed over."""
         return losses >= LOSSES if pointer.turn is None else pointer.turn.move not in self._passed_over
 
     def _has_turn(self, pointer: Pointer) -> bool:

@@ -1,9 +1,9 @@
-"""A commit to the registry through a proposal, for a request that lost the compare-and-swap of HEAD to another process
-(docs/design/registry.md#proposals).
+"""A commit to the registry through a proposal, for a request that lost the compare-and-swap of HEAD to another process,
+or that meets proposals of others (docs/design/registry.md#proposals).
 
 The request stores its planned change as a proposal. Then it looks at HEAD until a registry commit, of whichever
-process, has committed or cancelled its attempt. One of the waiting requests leads: it makes one registry commit for all
-proposals.
+process, has committed or cancelled its attempt. One of the waiting requests leads: it makes one registry commit for the
+proposals that still hold and fit, and cancels the ones that do not hold.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class ProposedCommit:
         """The keys of proposals that could not be parsed."""
         self._before: set[str] = set()
         """The attempts whose proposals were stored, and have smaller ids, and whose end has not been seen. Those whose
-        proposals proved to be unreadable are not among them: only their own processes can end them."""
+        proposals proved to be unreadable are left out: only their own processes can end them."""
 
     async def run(self) -> Applied:
         """Stores the proposal, and waits until its attempt is committed, by itself or by another process. Raises
@@ -99,7 +99,7 @@ class ProposedCommit:
 
     def _living_before(self, head: RegistryState, attempts: Mapping[str, str]) -> set[str]:
         """Returns the attempts with smaller ids that have not ended by this HEAD, and are so young that a process may
-        still wait for them; without attempts of which a proposal can't be parsed."""
+        still wait for them. Proposals that can't be parsed do not count."""
         own, session = self._stored[0].attempt, self._session
         living = ulid_of(session.now_ms() - session.settings.request_ms, NO_ENTROPY)
         return {

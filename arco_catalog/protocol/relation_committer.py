@@ -126,7 +126,8 @@ class RelationCommitter:
 
     async def _plan(self, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int) -> RelationPlan:
         """Plans a commit to a table or view on this base and returns the plan; in a worker thread if the `size`, the
-        bytes of the base and the request's body, is large. Raises `Refusal`."""
+        bytes of the base and the request's body, is large. Raises as `plan_commit` does, and `StoreUnavailable` after
+        the deadline."""
         plan = partial(plan_commit, self.session.context, wanted, base, attempt, size, self.session.check_deadline)
         return await off_loop(size, plan)
 

@@ -56,10 +56,11 @@ class RequestStats:
 
     `entities` are the request's tables and views, with their uuids if known. `attempt` is the id of the last attempt,
     and `tries` their number; a conflict is a lost compare-and-swap, after which the change was planned again. `session`
-    is that of an assumed role. `ignored_claim`: the request named a source, but the principal may not. `denied` is the
-    privilege that the principal lacks, and the securable. `vended` is the result of a call to a cloud for credentials.
-    `stale_key`: the client sent an idempotency key that is more than a day old, or was made while the catalog read no
-    keys. `unknown_outcome` is the reason why the outcome of the change is unknown. `scan` is None unless the
+    is that of an assumed role, or the id of the principal that acts for this one. `ignored_claim`: the request named a
+    source, but the principal may not. `denied` is the privilege that the principal lacks, and the securable. `vended`
+    is the result of a call to a cloud for credentials. `stale_key`: the client sent an idempotency key that is more
+    than a day old, or was made while the catalog read no keys. `unknown_outcome` is the reason why the outcome of the
+    change is unknown. `scan` is None unless the
     request planned a part of a scan. `given`, whose locations contain
     names, and `name`, the principal's in a realm, are for the audit log alone.
     """

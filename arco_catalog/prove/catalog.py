@@ -15,7 +15,7 @@ EXISTS = "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}"
 
 
 class NoCatalog(Exception):
-    """No Iceberg REST catalog answers at the URI, or it refuses the login."""
+    """No Iceberg REST catalog answers at the URI, or not with a configuration: it refuses the login, or fails."""
 
 
 @dataclass(frozen=True, slots=True)

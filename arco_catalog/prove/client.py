@@ -84,7 +84,7 @@ class Client:
     async def send_again(self, keyed: KeyedRequest, server: int) -> None:
         """Sends a request with its key once more, at the end of a run. If its outcome was unknown, the observation of
         this answer replaces the first; else both are recorded for the checker, since they are to be equal. Records
-        nothing if the outcome stays unknown."""
+        nothing without an answer, and for status 5xx."""
         first = self._recorder.observations[keyed.observation]
         second = self._judge_again(keyed, (await self._network.send(keyed.request, server)).answer)
         if second is not None and first.status is Status.UNKNOWN:

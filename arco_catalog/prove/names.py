@@ -71,9 +71,10 @@ def _search(names: Sequence[str], observations: Sequence[Observation]) -> Search
 
 
 def _events(observation: Observation, places: dict[str, int]) -> Iterator[Event]:
-    """Yields the events of an observation on these names. A listing, and an operation based on tables, such as a
-    commit, have one only if they succeeded; the latter one for every table, which the name then had. None are yielded
-    for other names. If the outcome is unknown, the event is optional, and has no end."""
+    """Yields the events of an observation on these names; none for other names. A listing and a transaction have events
+    only if they succeeded. A success based on tables, such as a commit, has one for every table, which the name then
+    had; all else has that of `_effects`, such as of a 404. If the outcome is unknown, the event is optional, and has no
+    end."""
     operation = observation.operation
     if operation.kind is Kind.LIST:
         effects: list[Effect] = [_listing(observation, places)] if observation.status is Status.DONE else []

@@ -24,8 +24,8 @@ class _Truncation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The end of a request: the client's `answer`, None if it got none, and later those of the server which the
-    client did not get (`unseen`), when they are there."""
+    """The end of a request: the client's `answer`, None if it got none, `NEVER_SENT` if the request surely did not
+    leave; and later those of the server which the client did not get (`unseen`), when they are there."""
 
     answer: Answer | None
     unseen: Sequence["asyncio.Task[Answer | None]"] = ()
@@ -42,11 +42,10 @@ class Network:
         self._pending: set[asyncio.Task[Answer | None]] = set()
 
     async def send(self, request: Request, server: int, fault: Fault = Fault.NONE, delay_ms: int = 0) -> Delivery:
-        """Sends a request to the server with this number, modulo how many there are, through a fault. The delay is that
-        of the request; of the second one for `DUPLICATED`; for `ABANDONED`, how long the client waits; and of no effect
-        for `TRUNCATED` and `LOST_ANSWER`. Returns the client's answer, `NEVER_SENT` if no connection could be made,
-        None if the client gets none; and tasks with the answers that the client does not get, which may still be
-        sent."""
+        """Sends a request to the server of this number, modulo how many there are, through a fault. The delay is that
+        of the request; of the second for `DUPLICATED`; how long the client waits for `ABANDONED`; none for `TRUNCATED`
+        and `LOST_ANSWER`. Returns the client's answer, None without one, `NEVER_SENT` if no connection was possible for
+        `NONE`, `DELAYED` or `LOST_ANSWER`; and tasks with further answers, which may still be sent."""
         delay_s = delay_ms / 1000
         match fault:
             case Fault.TRUNCATED:

@@ -78,8 +78,9 @@ async def _make_namespace(network: Network, paths: Paths) -> None:
 
 
 async def _run_clients(site: Site, clients: Sequence[Client], program: Program) -> None:
-    """Runs all clients at once. The client that begins the step after which servers are to be killed waits for the
-    kill; the others go on. Raises an `ExceptionGroup` with what the kill raises."""
+    """Runs all clients at once. When as many steps have begun as are to precede a kill, the client with the next step
+    kills the servers before that step, and waits for the end of the kill; the others go on. Raises an `ExceptionGroup`
+    with what the kill raises."""
     begun = 0
     kills = [*program.kills]
 

@@ -16,8 +16,8 @@ def check_transactions(history: History) -> list[Finding]:
 
 def _check(transaction: Observation, observations: Sequence[Observation]) -> Iterator[Finding]:
     """Yields at most one violation of a transaction: that one answer showed a table with its commit, and a later one
-    another table without it. If the later one was a read at the end of the run, this breaks the specification;
-    otherwise it is only weaker than linearizable."""
+    another table without it; two reads at the end of the run count in either order. If the one without it was a read at
+    the end of the run, this breaks the specification; otherwise it is only weaker than linearizable."""
     name = transaction.operation.id
     uuids = {base.uuid for base in transaction.bases}
     sights = [

@@ -262,7 +262,8 @@ class State:
 
     def _view(self, head: RegistryState) -> RegistryState:
         """Returns `head` with an index that finds the segments which this request has loaded or the process has cached;
-        `head` itself if its index has no segments. For the same `head` the result is the same object."""
+        `head` itself if its index has no segments. Calls with one `head`, without another between them, return the same
+        object."""
         if not head.index.directory.refs:
             return head
         if self._viewed is None or self._viewed[0] is not head:
@@ -443,7 +444,8 @@ class State:
 
     async def description(self, kind: str, value: str) -> JsonObject:
         """Returns the description of a generic table, semantic model or policy. Descriptions never change, so a cached
-        one is returned without a read; one that is read is cached. Raises `InternalError` if it does not exist."""
+        one is returned without a read; one that is read is cached. Raises `InternalError` if it does not exist or is
+        corrupt."""
         known = self._caches.values.get(value)
         if known is None:
             known = await self.entity_value(kind, value)
@@ -504,8 +506,8 @@ class State:
 
     async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | PreconditionFailed:
         """Moves a pointer by a swap from the version `expected`, None to create it, and caches the new one if the swap
-        applied; returns `PreconditionFailed` if the pointer has another version. For a table's commit this is the
-        commit point. Raises as `swap` does."""
+        applied; returns `PreconditionFailed` if the pointer has another version, perhaps by an earlier sending of this
+        very swap. For a table's commit this is the commit point. Raises as `swap` does."""
         body = await off_loop(REF_SIZE * len(mapping(successor.document, "refs")), lambda: successor.body)
         outcome = await self.swap(self.paths.pointer(successor.entity), body, expected)
         if isinstance(outcome, Applied):

@@ -56,7 +56,8 @@ class Unreadable(Exception):
 
 
 class UnpacksTooLong(Unreadable):
-    """The file, or a block of it, has more bytes, decompressed, than the limit."""
+    """The file, a block of it or the header has more bytes than the limit: decompressed, and of a block also as
+    stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,9 @@ class SegmentPlace:
 @dataclass
 class CursorShard:
     """A part of the cursors of the event feed, by entities, that includes the segments up to the one at `up_to`, None
-    before the first. `stored` is the number up to which the stored shard includes the records, `segments_behind` how
-    many segments came after these, and `is_changed` whether the cursors have changed since."""
+    before the first. `stored` is the number of the first record that the stored shard does not include,
+    `segments_behind` how many segments came since that was stored, and `is_changed` whether the cursors have changed
+    since."""
 
     by_entity: dict[str, FeedCursor] = field(default_factory=dict)
     up_to: SegmentPlace | None = None
@@ -275,8 +276,8 @@ def _to_json(cursor: FeedCursor) -> JsonObject:
 
 
 def _parsed(stored: JsonObject) -> FeedCursor:
-    """Reads a cursor of the event feed from its JSON. Raises `InternalError` without a version, for a
-    metadata file without the time of it, and for a field of another type."""
+    """Reads a cursor of the event feed from its JSON. Raises `InternalError` without a version, for a metadata file
+    without the time of it, and if one of these three has another type."""
     file = None
     if "metadata_location" in stored:
         file = MetadataFile(text(stored, "metadata_location"), integer(stored, "metadata_ms"))

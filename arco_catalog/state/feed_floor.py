@@ -1,5 +1,5 @@
 """The floor of the event feed: the number of the first segment that collections have not deleted. A collection raises
-it before it deletes the first segment (docs/design/events.md#rule-11)."""
+it before it deletes any segment before that (docs/design/events.md#rule-11)."""
 
 from functools import partial
 

@@ -107,7 +107,8 @@ class DirectorySet:
 
     def add(self, directory: str) -> None:
         """Adds a directory, given by its normal form, to the set. If the set has more than `MAX_DIRECTORIES_AT_ONCE`
-        then, the deepest are replaced by the ones around them until `MAX_DIRECTORIES` are left."""
+        then, the deepest are replaced by the ones around them until at most `MAX_DIRECTORIES` are left, or
+        only buckets."""
         self._directories.add(directory)
         if len(self._directories) > MAX_DIRECTORIES_AT_ONCE:
             self._widen()
@@ -128,8 +129,8 @@ class DirectorySet:
         return FileDirectories(version, tuple(sorted(locations)), tuple(sorted(self._directories)), self._widened)
 
     def _widen(self) -> None:
-        """Replaces the deepest directories by the ones around them, and marks the set as widened, until there are at
-        most `MAX_DIRECTORIES`, or only buckets are left."""
+        """Replaces the deepest directories by the ones around them while there are more than `MAX_DIRECTORIES` and not
+        only buckets are left. If it replaces any, marks the set as widened."""
         while len(self._directories) > MAX_DIRECTORIES and (deepest := max(map(_depth, self._directories))):
             self._directories = {_around(each) if _depth(each) == deepest else each for each in self._directories}
             self._widened = True

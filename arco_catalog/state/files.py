@@ -116,7 +116,8 @@ class FileCache(ByteCache[str, CachedFile]):
 class Files:
     """Reads and writes the metadata files of one catalog for one request. A file may have at most `max_bytes` bytes,
     unpacked, and a number of values in proportion. Before a file is read, memory for it is taken in the `hold` of the
-    request. A cached file that the catalog has written needs no confirmation for `confirmed_ms` after the last one."""
+    request. A cached file that the catalog has written, except a local one, needs no confirmation for `confirmed_ms`
+    after the last one."""
 
     def __init__(
         self,
@@ -408,7 +409,8 @@ class Files:
         """Deletes at most 1,000 files, whose locations are used as written, without decoding. Returns the files that
         may be left, each with the reason: `InvalidKey` for a name that no object of the store can have. The cache is
         not changed. Raises `BadRequest`, before any is deleted, for a file in a catalog's own state or in no store of
-        this catalog."""
+        this catalog, and `StoreError` if the call to a store fails as a whole: others may have deleted files by
+        then."""
         stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}
         for file in files:
             refuse_reserved(file)

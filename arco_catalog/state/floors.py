@@ -1,5 +1,6 @@
-"""Floors: for each entity the time of the newest metadata file whose receipts may have been collected. A walk stops
-there, and writes no receipt for that file or an older one (docs/design/collection.md#rule-5).
+"""Floors: for each entity the time of the newest metadata file whose receipts may have been collected. At such a file,
+or an older one, a walk stops and writes no receipt, unless the file still has a pending receipt
+(docs/design/collection.md#rule-5).
 
 A collection raises a floor before it deletes the first receipt at or below it. If a floor is lost, a walk restores
 receipts from metadata.

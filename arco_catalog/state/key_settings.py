@@ -72,8 +72,9 @@ class ReplacedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KeySettings:
-    """The policy of idempotency keys that a catalog has, and the policies before it, the last first. `number` is 1 for
-    a catalog's first settings, and one more after each change."""
+    """The policy of idempotency keys that a catalog has, and other ones before it, without repetition, the last first;
+    some of these it may never have used. `number` is 1 for a catalog's first settings, and one more after each
+    change."""
 
     policy: KeyPolicy
     replaced: tuple[ReplacedPolicy, ...] = ()

@@ -45,8 +45,9 @@ class Location:
 
     @classmethod
     def parse(cls, text: str) -> "Location":
-        """Reads a location that a client sent. Raises `BadRequest` if it is not an absolute URI, has an empty level,
-        or could be another folder for an engine that decodes it or splits it at a query or fragment."""
+        """Reads a location that a client sent. Raises `BadRequest` if it is not an absolute URI, has an empty level
+        outside of a file system, or could be another folder for an engine that decodes it or splits it at a query or
+        fragment."""
         location = cls.parse_stored(text)
         if location.collapsed:
             raise BadRequest(

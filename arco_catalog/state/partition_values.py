@@ -31,8 +31,8 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 class PartitionReader:
-    """Reads partitions of one manifest. Fields that its spec has no more are left out; fields that it does not
-    have are null."""
+    """Reads partitions of one manifest. Fields that the spec has no more are left out; fields that the manifest does
+    not have are null."""
 
     def __init__(self, schema: JsonValue, spec: PartitionSpec, types: Sequence[str]) -> None:
         if not isinstance(schema, dict) or schema.get("type") != "record":

@@ -135,8 +135,9 @@ class Pointer:
 
     @property
     def drops(self) -> tuple[str, ...]:
-        """The ids of the drops that marked this pointer since its last commit, the last first. While the entity has a
-        live name they have no effect (docs/design/registry.md#rule-4)."""
+        """The ids of the drops that marked this pointer since its last commit, the last first, with at most
+        `MAX_PREVIOUS_DROPS` before it. While the entity has a live name they have no effect
+        (docs/design/registry.md#rule-4)."""
         marks = mapping(self.document, "dropped")
         last = optional_text(marks, "operation")
         return () if last is None else (last, *texts(marks, "previous"))

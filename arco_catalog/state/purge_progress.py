@@ -38,14 +38,14 @@ class Progress:
 
     `inventory` is the last chunk of the names to delete, `chunk` the current one, and `chunk_done` the number of its
     names that are done. `deleting` means that files may have been deleted. `files` and `bytes` count deleted files,
-    `outside` those that are outside the table's locations and stay, and `unaddressable` those that have no key.
-    `gone` counts the metadata files, manifest lists and manifests that should exist and do not; it is not counted for a
-    table that was `handed_over` to a delegation service, whose deletions the other counts include. `unread` are other
-    tables with files that can't be read, and `missing_since_ms` is when the first missing file of one was found.
+    `outside` those that are outside the table's locations and stay, and `unaddressable` those that have no key. `gone`
+    counts the metadata files, manifest lists and manifests that should exist and do not; it is not counted for a table
+    that was `handed_over` to a delegation service, whose deletions the other counts include. `unread` are other tables
+    with files that can't be read, and `missing_since_ms` is when the first missing file of one was found.
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts the finished ones of the `parts` of the first
     phase, `shared` means that other tables refer to files at the locations, `kept` counts those files, and `kept_for`
-    counts them for each of these tables.
+    counts them by these tables: for the first 20, and for all others together.
     """
 
     deleting: bool = False
@@ -72,8 +72,8 @@ class Progress:
 
     @classmethod
     def parse(cls, checkpoint: JsonObject) -> "Progress":
-        """Reads the checkpoint of a purge. Missing fields have their defaults. Raises `InternalError` for a phase that
-        this version does not know."""
+        """Reads the checkpoint of a purge. Fields that are missing or of another type have their defaults. Raises
+        `InternalError` for a phase that this version does not know."""
 
         def count(name: str) -> int:
             return count_in(checkpoint, name)

@@ -11,7 +11,8 @@ reason is cut."""
 
 class RefusedFiles:
     """The files that this process could not read, each with the version and the reason; if they are more than
-    `MAX_FILES`, those that were added last. A file that is replaced has another version, so it is read."""
+    `MAX_FILES`, those that were added last. Files with a location of more than `MAX_LENGTH` characters are not in
+    them. A file that is replaced has another version, so it is read."""
 
     def __init__(self) -> None:
         self._refused: dict[str, tuple[Version, str]] = {}

@@ -155,7 +155,8 @@ class Execution:
     def require_earlier_leases_over(self) -> None:
         """Raises `EarlierLeases` while the worker of an earlier lease may still act, or a call of it may still arrive.
         The task is then scheduled for later, so that no worker must wait. At that time calls of the present lease have
-        ended, too, so that the next worker need not wait for them. Raises `LeaseLost` if the present lease is over."""
+        ended, too, so that the next worker need not wait for them. Raises `LeaseLost` instead if the present lease is
+        over by then; without an earlier lease it returns without a look at the present one."""
         left_ms = self._quiet_left_ms()
         if left_ms > 0:
             when_ms = self.session().now_ms() + max(left_ms, MARGIN_MS) + LATER_MS

@@ -19,7 +19,8 @@ class LeaseLost(Exception):
 @dataclass(frozen=True, slots=True)
 class Lease:
     """The time of a worker's lease of a task: `length_ms` milliseconds from the clock readings `wall_ms` and `boot_ms`,
-    which were taken before the PUT of the task's version that begins or renews the lease."""
+    which were taken before the PUT of the task's version that begins or renews the lease. In the last `margin_ms` of it
+    no work is done."""
 
     runtime: Runtime
     length_ms: int

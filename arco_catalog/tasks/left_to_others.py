@@ -13,8 +13,8 @@ MAX_TASKS = 10_000
 
 class LeftToOthers:
     """The tasks that a worker has left to other workers in the last `AGAIN_MS` milliseconds, because it can't execute
-    them: each by its id and scheduled time. A task that is submitted again or scheduled for another time counts as
-    another, so it is read at once."""
+    them, at most `MAX_TASKS`: each by its id and scheduled time. A task that is submitted again or scheduled for
+    another time counts as another, so it is read at once."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -50,8 +50,9 @@ class WorkStats:
     over because the lease of the worker before had run out, `given_back` those that it scheduled for others when it was
     stopped. `oldest_due_ms` is the longest time for which a task had been due without a worker. `due` and `scheduled`
     are the numbers of tasks that were due (those under way included) and that were not due yet, by the last complete
-    listing of hints; None without one. `stopped`: the time was over before all due tasks were executed. `error` is the
-    reason why a catalog's tasks could not be executed."""
+    listing of hints; None without one. Of a store that lists keys in order, `scheduled` counts a page at most.
+    `stopped`: the time was over before all due tasks were executed. `error` is the reason why a catalog's tasks could
+    not be executed."""
 
     executed: int = 0
     completed: int = 0

@@ -206,8 +206,9 @@ class Worker:
 
     async def meet(self, hint: Hint) -> bool:
         """Executes the task of a hint if it is due and has no worker. Returns whether the task was executed. A hint of
-        an ended task is removed, and one whose task was scheduled for later is replaced. An old hint of a task that
-        does not exist is removed after a fence of the registry. Raises `StoreError`, and `CatalogError`."""
+        an ended task is removed unless it may announce a new version, and one whose task was scheduled for later is
+        replaced. An old hint of a task that does not exist is removed after a fence of the registry. Raises
+        `StoreError`, and `CatalogError`."""
         session = self._session(hint.task)
         stored = await self._submitted(session, hint.task)
         if stored is None:
@@ -310,7 +311,8 @@ class Worker:
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
         """Executes a task within its lease, and stores the result: success, failure, or when it runs again, of which it
-        notifies other workers. Raises `LeaseLost`, with nothing stored, if the lease is lost."""
+        notifies other workers. Raises `LeaseLost`, with nothing stored, if the lease is lost, and as `_end` and `_fail`
+        do."""
         try:
             finished = await _while_leased(execution, executor.execute(execution))
         except LeaseLost:

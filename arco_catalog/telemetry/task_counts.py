@@ -24,8 +24,8 @@ class _Look(NamedTuple):
 
 
 class TaskCounts:
-    """The metrics of tasks in a Prometheus registry, from the looks of this process for due tasks. The gauges are of
-    all catalogs together, so no catalog is named."""
+    """The metrics of tasks in a Prometheus registry, from the looks of this process for due tasks. The gauges of tasks
+    are of all catalogs together; that of the feed's lag is of the catalog of the last look. No catalog is named."""
 
     def __init__(self, registry: CollectorRegistry, now_ms: Callable[[], int]) -> None:
         collectors = Collectors((*OF_TASKS, *OF_EXPIRIES, *OF_FEED, *OF_DELIVERIES), registry)

@@ -27,9 +27,9 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How one table of another catalog compares with the one of the same name here, and the reason if they differ.
-    `here` is the current metadata file of the one here, and `uuid_here` the uuid; None if there is none of the same
-    kind, or if the table at the source can't be imported."""
+    """How one table of another catalog compares with the one of the same name here, and the reason if they differ, None
+    for one that is missing here. `here` is the current metadata file of the one here, and `uuid_here` the uuid; None if
+    there is none of the same kind, or if the table at the source can't be imported."""
 
     standing: Standing
     here: str | None = None

@@ -39,8 +39,8 @@ class Importer:
     """One run of an import. `session` returns a new session for each step. `properties_of` returns the properties that
     a namespace to create has in the source. Its location is left out, so that tables created in it later lie in this
     catalog's own folder. With `refresh` a table or view to which the source has committed since its import, or which it
-    has made anew, and to which this catalog has not committed, is registered again from its present metadata file, as a
-    new one."""
+    has made anew, and to which this catalog has not committed, is registered again, if both catalogs have a uuid of it,
+    from its present metadata file, as a new one."""
 
     def __init__(
         self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool, refresh: bool = False

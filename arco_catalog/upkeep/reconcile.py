@@ -1,12 +1,12 @@
-"""The reconciler: ensures that every commit has a receipt, by a walk of every entity whose pointer has moved since the
-last complete walk (docs/design/reconciliation.md#reconciler).
+"""The reconciler: ensures that every commit has a receipt, unless it may have been collected, by a walk of every live
+or dropped entity with a pointer that has moved since the last complete walk (docs/design/reconciliation.md#reconciler).
 
 The walk (walk.py) has two drivers: asyncio here (`arco reconcile`, the scheduled function), and PySpark
 (`reconciler/`).
 
 Entities take turns. Each run begins after the last entity of the run before. One turn walks at most `TURN` files of an
-entity; an entity with more files returns to the end of the queue. So every entity is walked however short the runs
-are, and none delays the others by length or errors.
+entity; an entity with more files returns to the end of the queue. So every entity is walked however short the runs are,
+and none delays the others by length or errors.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ MAX_UNANSWERED = 3
 
 @dataclass(frozen=True, slots=True)
 class ListedPointer:
-    """An entity's pointer as it was listed. `named` is whether the entity has or had a name, `written_ms` the store's
-    time of the pointer's last write."""
+    """An entity's pointer as it was listed. `named` is whether HEAD had the entity, live or dropped, before the
+    listing, `written_ms` the store's time of the pointer's last write."""
 
     entity: str
     version: str

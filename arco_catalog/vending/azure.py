@@ -124,7 +124,7 @@ class AzureIssuer:
     async def _key(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
         """Returns a user delegation key of the account that outlives a new signature: the cached one, or else a new one
         of Azure, which is then cached. Raises `Unavailable` if Azure does not answer, and `CredentialsRefused` if it
-        refuses."""
+        refuses, or the catalog's identity is of another tenant."""
         name = (config.tenant_id, endpoint.origin)
         async with self._asking:  # one task requests the key; the others use it
             held = self._keys.get(name)

@@ -33,7 +33,8 @@ def configured_vending(
 ) -> Vending:
     """Returns the vending service with the credentials in the variables of the stores. Reads the file of static keys,
     if one is configured, and sends no request to a cloud. `count` is called with the outcome of every request for
-    credentials. Raises `ValueError` for malformed variables, and for a file that is malformed or can't be read."""
+    credentials that the cache does not answer. Raises `ValueError` for malformed variables, and for a file that is
+    malformed or can't be read."""
     ca_bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or None
     outbound = outbound or WireOutbound(runtime.sleep, runtime.random, ca_bundle)
     lifetime_s = VENDING_LIFETIME.read(environment)

@@ -91,8 +91,8 @@ class GcsIssuer:
 
     async def _downscoped(self, source: ExpiringToken, group: Sequence[Location], *, write: bool) -> StorageCredential:
         """Exchanges a token for one that opens only these locations, and returns it as a credential. Raises
-        `Unavailable` if Google does not answer, and `CredentialsRefused` if it rejects the request, or does not state a
-        token and when it expires."""
+        `Unavailable` if Google does not answer, and `CredentialsRefused` if it rejects the request, states no token, or
+        states no lifetime where `source` has no time of expiry either."""
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
             "requested_token_type": _ACCESS_TOKEN,

@@ -35,8 +35,8 @@ class Outbound(Protocol):
 
 class WireOutbound:
     """Sends requests to the services that give credentials, and keeps connections to a few servers, for one event loop
-    at a time. A request that got no response, or one with the status 429 or at least 500, is repeated, at most
-    `ATTEMPTS` times in all."""
+    at a time. A request that could not be sent, or got a response with the status 429 or at least 500, is repeated, at
+    most `ATTEMPTS` times in all."""
 
     def __init__(
         self, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float], ca_bundle: str | None = None
@@ -53,8 +53,9 @@ class WireOutbound:
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Sends a request, and returns the response. Repeats it after a growing pause, at most `ATTEMPTS` times in all,
-        if there is no response, or one with the status 429 or at least 500. Raises `Unavailable` if the last attempt
-        ends like that, or at once if an attempt fails otherwise, as without the end of a response."""
+        if nothing was sent, as without a connection, or the response has the status 429 or at least 500. Raises
+        `Unavailable` if the last attempt ends like that, or at once if an attempt fails otherwise, as without a whole
+        response."""
         host = urlsplit(url).netloc
         failure = f"No credentials for files can be had now: {host} does not answer"
         for attempt in range(ATTEMPTS):

@@ -36,8 +36,8 @@ def can_be_named(location: Location, config: AwsStorage) -> bool:
 
 
 def session_policy(locations: Sequence[Location], config: AwsStorage, *, write: bool) -> str:
-    """Returns the policy that gives access to these folders, to read them or also to write them, in ASCII: the
-    parameter takes no characters above U+00FF.
+    """Returns the policy that gives access to these folders, to read them or also to write them, and the use of the
+    configured KMS keys, in ASCII: the parameter takes no characters above U+00FF.
 
     A LIST must have a prefix inside one of them, which StringLike expresses, because StringEquals would allow one
     prefix only. Each folder ends in a slash, so that `table` does not give access to `table2`.

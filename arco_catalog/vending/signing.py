@@ -191,7 +191,7 @@ def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]
 
 
 def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location:
-    """Returns the one of these folders that contains a key, or that contains the prefix of a LIST, which must begin
+    """Returns the first of these folders that contains a key, or that contains the prefix of a LIST, which must begin
     with the folder and a slash. Raises `Forbidden` if there is none, or if the key may not be used."""
     check_key(key)
     for location in locations:

@@ -100,7 +100,8 @@ _DESCRIPTIONS = ("storageName", "userArn", "multiTenantAppName", "consentUrl")
 
 def parse_storage_config(document: JsonObject) -> StorageConfig:
     """Reads the configuration in a `storageConfigInfo`. Unknown fields are ignored. Raises `BadRequest` for an unknown
-    `storageType`, and for a known field with an invalid value."""
+    `storageType`, and for a field of that type, or one that all have, with an invalid value, or without a value that
+    the type requires."""
     _strings(document, "allowedLocations", "strings")
     for name in _DESCRIPTIONS:
         _text(document, name)

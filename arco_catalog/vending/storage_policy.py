@@ -40,8 +40,8 @@ class StoragePolicy:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "StoragePolicy":
-        """Returns the policy with the endpoints and identities that the operator lists, and the endpoints of the
-        server's own store. Raises `ValueError`, which names the variables."""
+        """Returns the policy with the endpoints and identities that the operator lists (all identities if none is
+        listed), and the endpoints of the server's own store. Raises `ValueError`, which names the variables."""
         own = [url for name in _OWN_ENDPOINTS if (url := environment.get(name))]
         try:
             return cls.of([*own, *VENDING_ENDPOINTS.read(environment)], VENDING_IDENTITIES.read(environment))

@@ -350,8 +350,9 @@ async def compact(
 ) -> CompactStats:
     """Writes rows for all new objects of the catalog that `config` describes to the tables of `system`, and returns the
     counts. One batch has at most `batch_size` objects, and is one commit to a table. `progress` is called with the
-    counts after each commit. Raises `CommitSuperseded` if commits of other runs supersede a step `MAX_ATTEMPTS` times,
-    `NotFound` if the realm has no such catalog, and the errors of Spark, the store and PyIceberg."""
+    counts after each commit, and after a batch without rows. Raises `CommitSuperseded` if commits of other runs
+    supersede a step `MAX_ATTEMPTS` times, `NotFound` if the realm has no such catalog, and the errors of Spark, the
+    store and PyIceberg."""
     async with config.session() as session, config.realm_session() as realm:
         return await Compaction(config, session, system, executors, realm, batch_size, progress).run()
 

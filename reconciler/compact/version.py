@@ -10,8 +10,8 @@ from reconciler.system.definition import Row
 
 
 class MissingMetadata(Enum):
-    """Why the job `compact` has no metadata of a version: the file does not exist, or it exists and cannot be read. The
-    values are those of the column `metadata_gone`."""
+    """Why the job `compact` has no metadata of a version: the file does not exist, or it cannot be read: it is corrupt,
+    too large, or in no store of the catalog. The values are those of the column `metadata_gone`."""
 
     GONE = True
     UNREADABLE = None

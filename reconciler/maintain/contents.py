@@ -69,7 +69,8 @@ NO_MANIFESTS = Manifests()
 class Contents:
     """The contents of a table's snapshot. `delete_files` counts files of position deletes and of equality deletes, and
     deletion vectors; `records` counts the rows of all data files, deleted ones included. `elsewhere` has one file (of
-    any kind: manifest list, manifest, data file or delete file) for each folder outside of the table's location."""
+    any kind: manifest list, manifest, data file or delete file) for each folder outside of the table's location, and
+    any path with `.` or `..`."""
 
     manifests: Manifests = NO_MANIFESTS
     groups: Sequence[Group] = ()

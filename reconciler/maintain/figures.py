@@ -64,7 +64,7 @@ class Figures:
     """The number of files of position deletes and equality deletes, and of deletion vectors."""
     records: int = 0
     elsewhere: Sequence[str] = ()
-    """Files of the current snapshot that lie outside of `location`, one for each folder."""
+    """Files of the current snapshot outside of `location`: one for each folder, and any path with `.` or `..`."""
 
     @property
     def data_files(self) -> int:

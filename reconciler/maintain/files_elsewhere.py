@@ -7,7 +7,8 @@ from arco_catalog.state.locations import Location
 
 
 class FilesElsewhere:
-    """Collects the files that lie outside of a table's location, one for each folder."""
+    """Collects the files that lie outside of a table's location, the first for each folder, and any path with `.` or
+    `..`."""
 
     def __init__(self, location: str) -> None:
         self._prefix = f"{location.rstrip('/')}/"
@@ -15,7 +16,8 @@ class FilesElsewhere:
 
     @property
     def files(self) -> Sequence[str]:
-        """The collected files outside of the location, in the order in which they were added."""
+        """The collected files outside of the location: the first for a folder, and any path with `.` or `..`, in the
+        order in which they were added."""
         return [*self._found.values()]
 
     def add(self, file: str) -> None:

@@ -80,7 +80,7 @@ class DataCompaction:
 @dataclass(frozen=True, slots=True)
 class MetadataCompaction:
     """The settings of a policy of metadata compaction: manifests are rewritten from `min_manifests` on, if there are at
-    least twice as many as their entries need."""
+    least twice as many as their bytes need."""
 
     min_manifests: int = 10
 
@@ -97,8 +97,8 @@ class MetadataCompaction:
 @dataclass(frozen=True, slots=True)
 class OrphanFileRemoval:
     """The settings of a policy of orphan file removal: the age in milliseconds from which on a file that no metadata
-    refers to is removed, and the locations to search (empty: the table's location). `max_age_ms` is also the time
-    between two removals."""
+    refers to is removed, and the locations to search (empty: the table's location; more than one: nothing is removed).
+    `max_age_ms` is also the time between two removals."""
 
     max_age_ms: int
     locations: Sequence[str] = ()
@@ -106,8 +106,9 @@ class OrphanFileRemoval:
     @classmethod
     def of(cls, policy: Policy) -> "OrphanFileRemoval":
         """Reads the settings of a policy of orphan file removal, which are fields of the content itself and not of
-        `config`; the age is `ORPHAN_AGE_DAYS` if the policy sets none. Raises `InvalidPolicy` for any setting in
-        `config`, and for an age that is invalid or less than `MIN_ORPHAN_AGE_DAYS`."""
+        `config`; the age is `ORPHAN_AGE_DAYS` if the policy sets none, and `locations` that are no list count as none.
+        Raises `InvalidPolicy` for any setting in `config`, and for an age that is invalid or less than
+        `MIN_ORPHAN_AGE_DAYS`."""
         PolicySettings(policy).require_empty()
         try:
             days = days_of(policy.content.get("max_orphan_file_age_in_days", ORPHAN_AGE_DAYS))

@@ -20,8 +20,9 @@ class Criteria:
     """The criteria by which a rewrite selects data files. `target` is the size in bytes of new files. A file smaller
     than `min_bytes` or larger than `max_bytes` is a candidate, and so is one with `delete_files` delete files or more
     (None: any number is fine), or with `deleted_share` of the rows deleted, or more. Candidates of a partition are
-    packed into groups of at most `max_group_bytes`. A group is rewritten if it has `min_input_files`, more than one
-    file and more than `target` bytes, more than `max_bytes`, or a file with many deletes."""
+    packed into groups of at most `max_group_bytes`; a larger file is a group by itself. A group is rewritten if it has
+    more than one file and either `min_input_files` or more than `target` bytes, or if it has more than `max_bytes`, or
+    a file with many deletes."""
 
     target: int
     min_bytes: int
@@ -101,8 +102,8 @@ class Criteria:
             yield group
 
     def _is_worthwhile(self, group: Sequence[DataFile]) -> bool:
-        """Whether a group of files is to be rewritten: there are enough of them, or they are too large or have many
-        deletes."""
+        """Whether a group of files is to be rewritten: it has at least two files, and as many as `min_input_files` or
+        more bytes than the target; or it has more than `max_bytes` in all; or any of the files has many deletes."""
         size = sum(file.size for file in group)
         combines = len(group) > 1 and (len(group) >= self.min_input_files or size > self.target)
         return combines or size > self.max_bytes or any(map(self.has_many_deletes, group))

@@ -41,8 +41,8 @@ class Column:
 class SystemTable:
     """The definition of a table of `system`. `day` is the column of times by the days of which it is partitioned, or
     None. With `has_current`, it is partitioned by the column `current`, which is true in the rows about the newest
-    version of an entity. Files are sorted by the columns `order`. `watermark` is the table property with the number up
-    to which the source was read, or None."""
+    version of an entity. Files are sorted by the columns `order`. `watermark` is the table property by which a job
+    knows up to where the source was read, such as the number of the last batch, or None."""
 
     name: str
     doc: str

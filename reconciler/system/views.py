@@ -1,5 +1,5 @@
-"""Writes the views of `system`: creates those that do not exist, and adds a version to those of which the SQL or
-columns have changed. A view with a current version that another program made is not changed."""
+"""Writes the views of `system`: creates those that do not exist, and adds a version to those of which the SQL, the
+columns or the owner have changed. A view with a current version that another program made is not changed."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -77,7 +77,8 @@ class Check:
     if the check fails.
 
     A check that `writes` is skipped where the store accepts no writes. A `costly` one runs only on request. One that
-    `needs_answers` reads HTTP responses. One that `measures` reports figures and never fails.
+    `needs_answers` reads HTTP responses. One that `measures` reports figures, and fails only if a call of the store
+    does.
     """
 
     name: str

@@ -71,7 +71,7 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
 
     No symbolic link is followed, not even one made meanwhile, so nothing outside the root is opened. Raises
     `InvalidKey` for a link in the place of a directory, and for a file where one is to be made; `ParentRemoved` if one
-    is removed while the next one is made in it.
+    is removed while the next one is made in it; `FileNotFoundError` if the root does not exist.
     """
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     folder: int | None = above

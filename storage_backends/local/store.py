@@ -264,8 +264,8 @@ class LocalStore:
         return open_file_nofollow(self._root, folders, name)
 
     def _read(self, descriptor: int, status: os.stat_result, start: int, size: int, at_once: bool) -> Found:
-        """Reads `size` bytes of an open file from `start` on. With `at_once`, raises `NotInMemory` instead of waiting
-        for a disk."""
+        """Reads `size` bytes of an open file from `start` on. With `at_once`, raises `NotInMemory` for more than
+        `read_at_once` bytes, and instead of waiting for a disk."""
         if at_once and size > self._config.read_at_once:
             raise NotInMemory
         body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
@@ -304,8 +304,9 @@ class LocalStore:
         )
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds, and returns the outcome: `Unknown` if it is visible but the
-        fsync of its folder failed. Raises `ParentRemoved` if a deletion removes the directory meanwhile."""
+        """Writes an object if the condition `when` holds, and returns the outcome: `Unknown` after an I/O error, or
+        if it is visible but the fsync of its folder failed. Raises `ParentRemoved` if a deletion removes the directory
+        meanwhile."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
@@ -356,7 +357,7 @@ class LocalStore:
 
     def _delete_file(self, key: str, when: Matches | Anything) -> Outcome:
         """Deletes the file of an object if the condition `when` holds, and returns the outcome: `Applied` without a
-        version if there is none. Leaves the directory, also if it becomes empty."""
+        version if there is none and `when` is `ANY`. Leaves the directory, also if it becomes empty."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders) as folder, self._exclusive_lock(key) as lock:

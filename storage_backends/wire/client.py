@@ -106,9 +106,9 @@ class Client:
             await transport.close()
 
     async def _repeat(self, request: Request, *, ambiguous_too: bool) -> Answer:
-        """Sends a request until there is a definite answer, and returns it. Repeats it after failures by which it was
-        not applied; with `ambiguous_too`, also if it may have been applied, but not for an answer that is too large.
-        Raises the last failure when the attempts or `PATIENCE_S` are used up."""
+        """Sends a request until there is a definite answer, and returns it. Repeats it after
+        `StoreUnavailable`; with `ambiguous_too`, also if it may have been applied, but not for an answer that is too
+        large. Raises any other failure at once, and the last one when the attempts or `PATIENCE_S` are used up."""
         failure = StoreUnavailable("no attempt was made")
         waited_s = 0.0
         for jitter_s in full_jitter(self._pauses.random):

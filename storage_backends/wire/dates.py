@@ -10,8 +10,8 @@ _MONTHS = {name: number for number, name in enumerate(_NAMES, start=1)}
 
 @lru_cache(maxsize=256)
 def http_date_ms(text: str) -> int:
-    """Returns the milliseconds since 1970 of a date in an HTTP header (RFC 9110, section 5.6.7). Raises ValueError for
-    any other text."""
+    """Returns the milliseconds since 1970 of a date in an HTTP header (RFC 9110, section 5.6.7), or in another form
+    that Python's `email` reads. Raises ValueError for any other text."""
     match text.split(" "):
         case [_, day, month, year, time, "GMT"] if month in _MONTHS and len(time) == 8:
             hour, minute, second = time.split(":")

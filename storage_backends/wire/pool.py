@@ -65,8 +65,8 @@ class Pool:
 
     async def send(self, method: str, head: bytes, body: bytes) -> Response:
         """Sends a request once, on an idle connection or a new one, and returns its answer; waits while all connections
-        are busy. Raises `NeverSent` if there is no connection, and `AnswerLost` if no complete response comes in time,
-        of which `AnswerTooLarge` is one; then also closes the idle connections."""
+        are busy. Raises `NeverSent` if there is no connection, and `AnswerLost`, of which `AnswerTooLarge` is one, if
+        no complete response comes; then also closes the idle connections, unless the time of the exchange was over."""
         async with self._places:
             kept = self._take_idle() or await self._connect()
             try:

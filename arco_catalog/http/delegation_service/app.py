@@ -92,8 +92,9 @@ class Tasks:
         return json_response(body)
 
     async def _submitted(self, context: RequestContext) -> Task:
-        """Submits the task in the body, or finds it if it was submitted before, and then again if it has failed.
-        Returns the task. Raises the errors of reading it, of `check_realm` and of `submit`."""
+        """Submits the task in the body, or finds it if it was submitted before, and then again if it has failed, but
+        under an idempotency key that was sent before only if it failed for lost credentials. Returns the task. Raises
+        the errors of reading it, of `check_realm` and of `submit`."""
         if context.body is None:
             raise InternalError("the route that submits a task was reached without a request body")
         purge = DelegatedPurge.parse(context.body)

@@ -25,7 +25,8 @@ class TaskAuthenticator:
     async def authenticate(self, presented: RequestCredentials) -> AuthenticationResult | None:
         """Authenticates a request to the delegation service by the token. Raises `NotAuthorized` for a missing or
         invalid token, `Unavailable` if the keys that verify it can't be had, and `Forbidden` for a token without the
-        scope `execute_tasks`, and for a principal of a realm without the role of that name."""
+        scope `execute_tasks`, and for a token of the catalog's own if the principal does not have the role of that name
+        any more or the realm is not served here."""
         found = await self.tokens.authenticate(presented)
         if EXECUTE_TASKS not in found.scopes:
             raise Forbidden(f"The token does not have the scope {EXECUTE_TASKS}, which the delegation service requires")

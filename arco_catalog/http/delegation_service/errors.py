@@ -38,8 +38,8 @@ _INTERNAL = (500, "INTERNAL_ERROR")
 
 
 class TaskErrors:
-    """The layer that turns exceptions of the layers inside it into error responses in the form of the delegation
-    service's API."""
+    """The layer that turns exceptions of the layers inside it, all but `ClientGone`, into error responses in the form
+    of the delegation service's API."""
 
     def __init__(self, inner: Handle) -> None:
         self._inner = inner

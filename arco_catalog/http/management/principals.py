@@ -70,8 +70,9 @@ async def rotate(context: RequestContext) -> Response:
 
 async def reset(context: RequestContext) -> Response:
     """Gives a principal a new secret, or the one in the body, and the client id in the body if there is one. Returns
-    both. All secrets before become invalid. Raises `NotFound`, `BadRequest` for an invalid client id, and
-    `AlreadyExists` if another principal has the client id."""
+    both. All secrets before become invalid. Raises `NotFound`, `BadRequest` for an invalid client id or secret,
+    `TooManyRequests` if too many secrets are being hashed, and `AlreadyExists` if another principal has the client
+    id."""
     client_id = context.fields.optional("clientId", STRING)
     secret = context.fields.optional("clientSecret", STRING)
     return await _with_new_credentials(context, context.sessions.open_realm(), client_id, secret, rotate=False)

@@ -9,7 +9,8 @@ from arco_catalog.state.key_settings import KeyPolicy
 
 
 class Errors:
-    """The layer that turns exceptions of the layers inside it into error responses in Iceberg's form."""
+    """The layer that turns exceptions of the layers inside it, all but `ClientGone`, into error responses in Iceberg's
+    form."""
 
     def __init__(self, inner: Handle, policy: KeyPolicy) -> None:
         self._inner = inner

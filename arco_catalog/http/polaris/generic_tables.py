@@ -33,7 +33,8 @@ async def list_(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Creates the generic table that the body describes, and returns it with credentials for its files, if the client
     requests them. A failure to make the credentials is logged, and the response then has none. Raises `BadRequest`,
-    `Unsupported` if this catalog vends no credentials, and the errors of `create_generic_table`."""
+    `Unsupported` if the client requests credentials and this catalog vends none, and the errors of
+    `create_generic_table`."""
     fields = context.fields
     table = GenericTable(
         context.new_name(),

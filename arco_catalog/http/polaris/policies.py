@@ -15,7 +15,8 @@ from arco_catalog.planning.policy_types import canonical_type
 
 async def list_(context: RequestContext) -> Response:
     """Returns a page of the policies of a namespace; if the query has a `policyType`, only policies of this type.
-    Raises `NoSuchNamespace`, and `BadRequest` for an invalid query."""
+    Without `pageToken` all are in one page. What the caller may not see is left out, so a page may be empty before the
+    last. Raises `NoSuchNamespace`, and `BadRequest` for an invalid query."""
     listed = await list_policies(context.sessions.open(), context.namespace, _type(context), paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 

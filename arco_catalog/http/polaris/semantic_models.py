@@ -11,8 +11,9 @@ NAME = "semantic-model-name"
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the semantic models of a namespace. Raises `NoSuchNamespace`, and `BadRequest` for an invalid
-    query."""
+    """Returns a page of the semantic models of a namespace. Without `pageToken` all are in one page. What the caller
+    may not see is left out, so a page may be empty before the last. Raises `NoSuchNamespace`, and `BadRequest` for an
+    invalid query."""
     listed = await list_relations(context.sessions.open(), context.namespace, semantic_models.KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 

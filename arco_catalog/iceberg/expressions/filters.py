@@ -21,9 +21,9 @@ S = TypeVar("S")
 
 
 class SpecFilter:
-    """The tests of a filter for manifests and files of one partition spec. Each is true unless no row of the manifest,
-    partition or file can match. `partition_types` are the types of the partition fields: `unknown` if the scan's schema
-    lacks the source, `string` if the transform is unknown."""
+    """The tests of a filter for manifests and files of one partition spec. Each is false only if certainly no row of
+    the manifest, partition or file matches. `partition_types` are the types of the partition fields: `unknown` if the
+    scan's schema lacks the source, `string` if the transform is unknown."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class SpecFilter:
         return self._residuals.of(partition) is not FALSE
 
     def residual(self, partition: Partition) -> Expression:
-        """Returns the filter that rows of a file with these partition values must yet match: `FALSE` if no row can,
-        `TRUE` if all do."""
+        """Returns the filter that rows of a file with these partition values must yet match: `FALSE` if by the values
+        no row can, `TRUE` if by them all do; where a weaker filter is tested, `FALSE` or the whole filter."""
         return self._residuals.of(partition)
 
     def residual_json(self, partition: Partition) -> JsonValue:
@@ -80,9 +80,9 @@ class SpecFilter:
 
 
 class ScanFilter:
-    """A filter, bound to the schema of a scan. Raises `BadRequest` for a column that the schema lacks, and for a
-    literal that is no value of its column's type. `column_ids` are the columns whose statistics `file_may_match`
-    reads."""
+    """A filter, bound to the schema of a scan. Raises `BadRequest` for a column that the schema lacks, a transform that
+    can't be applied to the column, and a literal that is no value of the column's type. `column_ids` are the columns
+    whose statistics `file_may_match` reads."""
 
     def __init__(
         self, expression: Expression, schema: Schema, specs: Mapping[int, PartitionSpec], case_sensitive: bool

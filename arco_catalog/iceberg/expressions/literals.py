@@ -49,7 +49,8 @@ Bound: TypeAlias = Value | Beyond | Between
 
 def convert(literal: Literal, type_name: str) -> Bound:
     """Returns a literal as a value of the type, or its place beyond or between the values of the type. Raises
-    `BadRequest` for one that the type has no conversion for."""
+    `BadRequest` for one that the type has no conversion for, that is no value of the type which it states, or that
+    would be a time of more than 64 bits."""
     base = primitives.base_name(type_name)
     if literal.type is None:
         kind, value = _KINDS[type(literal.value)], cast(Value, literal.value)
@@ -120,7 +121,8 @@ def _from_decimal(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_timestamp(nanos_a_unit: int) -> Callable[[Value, str, str], Bound | None]:
-    """Returns the conversion of timestamps of this unit to dates and other timestamps, rounded down."""
+    """Returns the conversion of timestamps of this unit to dates and other timestamps, rounded down, and to None for
+    any other type. It fails for nanoseconds that exceed 64 bits."""
 
     def convert_timestamp(value: Value, base: str, type_name: str) -> Bound | None:
         nanos = cast(int, value) * nanos_a_unit

@@ -28,7 +28,7 @@ _GREATER = (Operation.GT, Operation.GT_EQ)
 
 class Projections:
     """The projections of the predicates of one filter to partition fields, as far as they have `MAX_PROJECTED` literals
-    together. The predicates after these have no projections, and exclude no file."""
+    together. The predicates after these have no projections, and exclude no file by a partition."""
 
     def __init__(self) -> None:
         self._left = MAX_PROJECTED

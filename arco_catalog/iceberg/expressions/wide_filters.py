@@ -1,5 +1,5 @@
 """Filters of so many predicates that testing all of them for every file would take longer than to read the files:
-weaker filters of a few predicates are tested in their place.
+weaker filters of at most `MAX_TESTED` predicates are tested in their place.
 
 An upsert by two columns, for example, has a filter of thousands of pairs, `(a = 1 and b = 2) or (a = 3 and b = 4) ...`.
 Its rows have one of these values in `a`, and one in `b`.

@@ -70,8 +70,8 @@ async def drop_catalog_role(session: Session, name: str) -> None:
 
 
 async def assign_catalog_role(session: Session, principal_role: RoleEntry, name: str) -> None:
-    """Gives a principal role a catalog role; changes nothing if it has it already. Raises `NotFound` if there is no
-    such catalog role."""
+    """Gives a principal role a catalog role; if it has it already, the commit has only an entry for the history. Raises
+    `NotFound` if there is no such catalog role."""
     await run(session, _Assign(session, principal_role, name, used=True))
 
 

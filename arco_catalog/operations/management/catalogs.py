@@ -70,8 +70,8 @@ class CatalogRequest:
 @dataclass(frozen=True, slots=True)
 class CatalogUpdate:
     """A request to replace the properties and the storage configuration of a catalog. With None, properties or storage
-    configuration as they are. The cloud account can't change unless `account_may_change`. `entity` is the id of the
-    catalog on which rights were checked, `expected` the version that the catalog must have, or None for any."""
+    configuration stay as they are. The cloud account can't change unless `account_may_change`. `entity` is the id of
+    the catalog on which rights were checked, `expected` the version that the catalog must have, or None for any."""
 
     name: str
     entity: str
@@ -244,8 +244,8 @@ async def update_catalog(
 
 async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = False) -> None:
     """Makes the registry of a new catalog, with the role that manages it, and gives that role to the principal role
-    `admin`. With `owned` the role may also read and write the catalog's tables. Changes nothing if the catalog has the
-    role already."""
+    `admin`. With `owned` the role may also read and write the catalog's tables. If the catalog has the role already,
+    the commit has only an entry for the history."""
     await run(session, _Begin(session, admin, owned))
 
 

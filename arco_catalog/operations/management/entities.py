@@ -70,7 +70,8 @@ def require_realm(index: Index) -> None:
 
 def check_entity_name(name: str, what: str) -> str:
     """Returns the name. Raises `BadRequest` unless it has 1 to `MAX_NAME` printable characters, does not begin with
-    `system$`, has no spaces around it, and is not `.` or `..`. `what` is the kind of entity, for the message."""
+    `system$` in any case of letters, has no spaces around it, and is not `.` or `..`. `what` is the kind of entity, for
+    the message."""
     if not 1 <= len(name) <= MAX_NAME:
         raise BadRequest(f"Invalid value: the name of a {what} must have 1 to {MAX_NAME} characters, not {len(name)}")
     if _RESERVED.match(name):

@@ -126,7 +126,8 @@ async def drop_principal_role(session: Session, name: str) -> None:
 
 
 async def assign_principal_role(session: Session, principal: str, role: str) -> None:
-    """Gives a principal a principal role; changes nothing if it has it already. Raises `NotFound` for either."""
+    """Gives a principal a principal role; if it has it already, the commit has only an entry for the history. Raises
+    `NotFound` for either."""
     await run(session, _Assign(session, principal, role, member=True))
 
 

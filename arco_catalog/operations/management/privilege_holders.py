@@ -96,8 +96,8 @@ def _start(position: JsonValue, entity: str) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Page:
-    """A page of rows that is being filled with at most `size`, by one HEAD of the catalog and one of the realm, which
-    is in `registry`."""
+    """A page of rows that is being filled with at most `size`, until it has judged `MAX_ROLES` roles or read
+    `MAX_SEGMENTS` segments, by one HEAD of the catalog and one of the realm, which is in `registry`."""
 
     session: Session
     head: RegistryState
@@ -138,8 +138,8 @@ class _Page:
     async def _add_role(self, name: str, entity: str, start: str) -> str | None:
         """Adds the rows of one role from the principal with the id `start` on, unless the realm no longer has the role
         or the role has no such privilege: none for principals that must rotate their credentials, and one without a
-        principal if the role has no principals. Returns the id of the first principal for which there is no room, None
-        if there is room for all."""
+        principal if the role has no principals. Returns the id of the first principal that is left for the next page,
+        empty for the row without a principal, None if all rows were added."""
         index = self.realm_head.index
         await load(self.registry, index, Needs(keys=[principal_role_key(name)]))
         role = find_principal_role(index, name)

@@ -81,7 +81,7 @@ class DeleteFiles:
         self._index: DeleteIndex | None = None
         self._parts: list[_Part] = []
         self.column_ids: frozenset[int] = frozenset()
-        """The columns of equality deletes, whose statistics of data files the index needs."""
+        """The columns of equality deletes, whose statistics of data files the index needs; empty until `open`."""
 
     async def open(self) -> None:
         """Reads the delete files if they are few, otherwise what equality columns they have, and makes the parts of the
@@ -201,8 +201,8 @@ class DeleteFiles:
             yield file
 
     async def _select(self, part: "_Part", hashes: Set[int]) -> Sequence[ContentFile]:
-        """Returns the delete files of a part that these hashes find: from the part, or from the manifests if it is
-        deleted or corrupt."""
+        """Returns the delete files of a part that these hashes find. If the part is deleted or corrupt, returns all
+        delete files of its manifests instead, which it reads."""
         with suppress(InvalidPart):
             return await self._selected(part.stored, hashes)
         return await self._entries(part.run, self._selection_of_all)

@@ -85,8 +85,8 @@ class ManifestSource:
     async def manifests(self, snapshot: Snapshot) -> ManifestList:
         """Returns the manifest list of a snapshot. A snapshot of an old table may name its manifests itself; of these,
         the first `MAX_LISTED` are returned, a count of files is an estimate, and there are no summaries of partitions.
-        Raises `Unsupported` for a table whose manifests are encrypted, `BadRequest` for a list that can't be read or is
-        beyond a bound, `NotFound` for a missing one, and `StoreError`."""
+        Raises `Unsupported` for a table whose manifests are encrypted, `BadRequest` for a list that is outside of the
+        table's locations, can't be read or is beyond a bound, `NotFound` for a missing one, and `StoreError`."""
         if "key-id" in snapshot:
             raise _encrypted()
         if "manifest-list" not in snapshot:
@@ -124,8 +124,8 @@ class ManifestSource:
 
     async def entries(self, manifest: ManifestFile, selection: EntrySelection) -> AsyncGenerator[FileBatch, None]:
         """Yields the selected entries of a manifest, some thousands at a time. Raises `Unsupported` for an encrypted
-        one, `BadRequest` for one that can't be read or is beyond a bound, `NotFound` for a missing one, and
-        `StoreError`."""
+        one, `BadRequest` for one that is outside of the table's locations, can't be read or is beyond a bound,
+        `NotFound` for a missing one, and `StoreError`."""
         if manifest.key_metadata is not None:
             raise _encrypted()
         location = manifest.manifest_path

@@ -1,5 +1,6 @@
 """Begins the plan of a table's scan, and goes on with one that any process began. The catalog stores nothing of a plan
-but the request, and only one that is too long for a token (docs/design/scan-planning.md)."""
+but the request, and only one that is too long for a token, besides an index of many delete files, which plans share
+(docs/design/scan-planning.md)."""
 
 import hashlib
 from collections.abc import Callable
@@ -57,7 +58,7 @@ class Plan:
 async def begin(session: Session, namespace: Namespace, name: str, request: PlanRequest) -> Plan:
     """Begins the plan of a scan: returns the first tasks, and stores the request if it is too long for a token. Raises
     the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't be read or does not fit the schema,
-    and the errors of `Planner.plan`."""
+    the errors of `Planner.plan`, and `Unsupported` for such a long request in a read-only catalog."""
     state, source = await _loaded(session, namespace, name)
     try:
         scan, table = await _parsed(session, state, partial(requested, request))

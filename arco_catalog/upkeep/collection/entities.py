@@ -25,8 +25,8 @@ MAX_WALKED = 50_000
 @dataclass(frozen=True, slots=True)
 class WalkedEntity:
     """An entity whose commits all have receipts, up to the metadata file `current`. No write that relied on the pointer
-    as it was before `moved_ms` can apply any more. Receipts of metadata files up to the time `floor_ms` may have been
-    deleted; None if none was."""
+    as it was before `moved_ms` can apply any more; but a dry run fences no pointer for that. Receipts of metadata files
+    up to the time `floor_ms` may have been deleted; None if none was."""
 
     current: MetadataFile
     moved_ms: int
@@ -93,9 +93,9 @@ class Entities:
 
     async def ensure_walked(self, entity: str, written_ms: int) -> WalkedEntity | None:
         """Walks an entity to the end, so that every commit up to the current metadata file has a receipt, and returns
-        the result. First fences the pointer, unless it was written at least `Retention.margin_ms` after `written_ms`,
-        the time of an object to delete: commits from before that time can't apply then. A result of this run for which
-        that holds, or that was None, is reused.
+        the result. First fences the pointer, unless it has no intent and was written at least `Retention.margin_ms`
+        after `written_ms`, the time of an object to delete: commits from before that time can't apply then. A dry run
+        sets no fence. A result of this run for which that holds, or that was None, is reused.
 
         Returns None if nothing is known about the commits, so that the object must not be deleted: the entity has no
         name or no pointer, the name is the intent of a transaction, the outcome of the fence is unknown, the walk is

@@ -104,9 +104,10 @@ async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
 
 
 async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
-    """Fences and walks the entities of these receipts, once for an entity, up to the youngest of the receipts, so that
-    all their commits get receipts; a dry run sets no fence and writes none. Entities that can't be read add to the
-    unreadable ones of the run. The results are in the cache of `entities`."""
+    """Walks the entities of these receipts, once for an entity, so that all their commits get receipts; first fences
+    the pointer unless it was written long enough after the youngest of the receipts. A dry run sets no fence and writes
+    none. Entities that can't be read add to the unreadable ones of the run. The results are in the cache of
+    `entities`."""
     youngest: dict[str, int] = {}
     for each in batch:
         youngest[each.entity] = max(youngest.get(each.entity, 0), each.listed.written_ms)

@@ -11,8 +11,8 @@ MAX_EXAMPLES = 100
 
 @dataclass(slots=True)
 class KindStats:
-    """Counts of the deleted objects of one kind. `oldest_ms` is the time at which the oldest one was written, by the
-    store's clock; None if it is unknown."""
+    """Counts of the objects of one kind that a collection deleted, or a dry run would. `oldest_ms` is the time at which
+    the oldest one was written, by the store's clock; None if it is unknown."""
 
     count: int = 0
     bytes: int = 0
@@ -29,9 +29,10 @@ class KindStats:
 
 @dataclass(slots=True)
 class CollectionStats:
-    """Counts of a collection: the collected objects by kind, the objects that it listed, the missing hints of tasks
-    that it put, the metadata files of views that it left although it collected their pointer, and the objects that are
-    kept because a record could not be read, with examples. `stopped` is whether it stopped early."""
+    """Counts of a collection, or of what a dry run would do: the collected objects by kind, the objects that it listed,
+    the missing hints of tasks that it put, the metadata files of views that it left although it collected their
+    pointer, and the objects that are kept because a record could not be read, with examples. `stopped` is whether it
+    stopped early."""
 
     kinds: dict[Kind, KindStats] = field(default_factory=dict)
     listed: int = 0

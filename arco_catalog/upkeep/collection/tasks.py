@@ -1,4 +1,4 @@
-"""Deletes tasks that are over, and hints without a task (docs/design/collection.md#rule-10)."""
+"""Deletes tasks that are over, and hints of tasks that are over or do not exist (docs/design/collection.md#rule-10)."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing

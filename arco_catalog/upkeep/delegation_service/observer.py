@@ -7,7 +7,7 @@ TaskEnd = Literal["succeeded", "failed", "stopped"]
 
 
 class TaskObserver(Protocol):
-    """Gets the beginning and the end of each execution of a task."""
+    """Gets the beginning and the end of each execution of a task, and the number of lost tasks."""
 
     def started(self) -> None:
         """Is called when a process begins to execute a task."""

@@ -53,8 +53,8 @@ class Places:
         return [*found]
 
     def check(self, text: str) -> Location:
-        """Returns the location of a table if the operator allows it. Raises `Forbidden` if it is not allowed, or is a
-        whole bucket."""
+        """Returns the location of a table if the operator allows it. Raises `Forbidden` if it is not allowed, is
+        malformed, or is a whole bucket."""
         try:
             location = AllowedLocations(self.allowed, ()).check(text)
         except BadRequest as error:

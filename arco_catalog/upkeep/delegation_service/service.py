@@ -46,8 +46,8 @@ RETRY_AFTER_S = 10
 @dataclass(frozen=True, slots=True)
 class Access:
     """The limits that the operator of a delegation service sets. Files are opened only at the endpoints in
-    `environment` and in `endpoints`. The service executes tasks of `realms`, which are the realms of its store, and of
-    `other_realms`; without `realms`, tasks of any realm."""
+    `environment` and in `endpoints`, or at the cloud's own if none is set. The service executes tasks of `realms`,
+    which are the realms of its store, and of `other_realms`; without `realms`, tasks of any realm."""
 
     places: Places
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -82,7 +82,8 @@ class DelegationService:
     def check_realm(self, realm: str, of_caller: str | None) -> None:
         """Raises `Forbidden` if a caller from the realm `of_caller` may not submit a task of `realm`: the realm must be
         one of the service, and the caller's own. None as `of_caller` stands for a caller that is no principal of a
-        realm, and may submit tasks of all of them. The operator's `other_realms` are open to every caller."""
+        realm, and may submit tasks of all of them. The operator's `other_realms` are open to every caller; without
+        `realms`, all are."""
         realms = self._access.realms
         if realms is None or realm in self._access.other_realms:
             return
@@ -95,11 +96,12 @@ class DelegationService:
             raise Forbidden(f"A principal of the realm {of_caller!r} may not submit tasks of the realm {realm!r}")
 
     async def submit(self, session: Session, purge: DelegatedPurge, caller: str) -> Task:
-        """Accepts a purge as a task, and starts to execute it in the background unless it has succeeded or is running
-        here. Returns the task; repeated submissions of one purge return the same task, and one that has failed
-        continues. Raises `Forbidden` and `BadRequest` for a purge that is not allowed, `LocationHeld` for locations of
-        the deployment's catalogs, `TooManyRequests` if this process executes too many tasks, `KeyReused` or
-        `CommitStateUnknown` for an idempotency key that can't be used, and `StoreError`."""
+        """Accepts a purge as a task, and starts to execute it in the background unless it has ended or is running here.
+        Returns the task, the same for repeated submissions of a purge. One that has failed continues; if the
+        idempotency key was sent before, only after lost credentials. Raises `Forbidden` and `BadRequest` for a purge
+        that is not allowed, `LocationHeld` for locations of the deployment's catalogs, `TooManyRequests` if this
+        process executes too many tasks, `KeyReused` or `CommitStateUnknown` for a key that can't be used, and
+        `StoreError`."""
         task = purge.task_id(caller)
         roots = self._access.places.roots([purge.location, purge.metadata_location])
         location = self._access.places.check(purge.location)

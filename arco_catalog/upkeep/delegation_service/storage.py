@@ -42,8 +42,8 @@ class CredentialsMissing(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The environment variables that open the stores of one delegated task, and the secrets in them, which messages
-    must not have."""
+    """The environment variables that open the stores of one delegated task, and in `secrets` the values of the task's
+    `config` with eight characters or more, which messages must not have."""
 
     environment: Mapping[str, str] = field(repr=False)
     secrets: Sequence[str] = field(repr=False)

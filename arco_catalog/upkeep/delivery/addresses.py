@@ -1,5 +1,6 @@
-"""Which addresses a webhook may have: those of the public internet, unless the operator allowed private ones. The name
-of a receiver may lead to any address, also to one of this machine or of its cloud's metadata service."""
+"""Which addresses a webhook may have: those of the public internet, unless the operator allowed private ones, but never
+those by which clouds serve their machines. The name of a receiver may lead to any address, also to one of this machine
+or of its cloud's metadata service."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address

@@ -35,8 +35,8 @@ MAX_PROBLEM = 500
 
 class DeliveryResult(NamedTuple):
     """What a delivery did: the numbers of events that were accepted, and of those set aside as dead letters; the time
-    from which it is to be continued, in milliseconds since 1970, None if everything was delivered; and whether it
-    stopped because of the receiver."""
+    from which it is to be continued, in milliseconds since 1970 by the store's clock, None if everything was delivered;
+    and whether it stopped because of the receiver, or because the filter or the feed can't be used."""
 
     accepted: int
     set_aside: int
@@ -107,8 +107,8 @@ class _Delivery:
         return DeliveryResult(self._accepted, self._set_aside, again_ms, failed)
 
     async def run(self, event_filter: EventFilter, sink: Sink) -> DeliveryResult:
-        """Sends the events of the feed that are selected, until its end, an event that is not accepted, or the end of
-        the time."""
+        """Sends the events of the feed that are selected, until its end, an event that is neither accepted nor set
+        aside, or the end of the time. A feed that can't be read is stored as a failure."""
         while True:
             try:
                 page = await read_feed(self._open_session().state, self.subscription.token, PAGE)

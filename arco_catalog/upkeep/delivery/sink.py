@@ -18,9 +18,9 @@ OVERLOADS = frozenset({429, 503})
 
 
 class DeliveryError(Exception):
-    """A receiver did not take an event. After `max_tries` such failures the event is kept as a dead letter; None if it
-    is tried for ever, since it is not because of the event. `pause_s` is the pause in seconds that the receiver
-    requests before the next attempt; 0 if it requests none."""
+    """A receiver did not take an event. The event is kept as a dead letter if it has failed `max_tries` times by then,
+    by any errors with such a limit; None if it is tried for ever, since it is not because of the event. `pause_s` is
+    the pause in seconds that the receiver requests before the next attempt; 0 if it requests none."""
 
     max_tries: ClassVar[int | None] = 12
 
@@ -36,7 +36,8 @@ class EventRefused(DeliveryError):
 
 
 class ReceiverUnreachable(DeliveryError):
-    """The receiver can't be reached, or takes nothing from this sender."""
+    """The receiver can't be reached, or takes nothing from this sender; or the subscription's filter or the feed can't
+    be read."""
 
     max_tries = None
 

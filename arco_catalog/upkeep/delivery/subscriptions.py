@@ -102,8 +102,9 @@ async def _delete_letters(session: Session, subscription: Subscription) -> int:
 async def resend(
     session: Session, subscription: Subscription, sink: Sink
 ) -> AsyncGenerator[tuple[DeadLetter, DeliveryError | None], None]:
-    """Sends the dead letters of a subscription again, in their order, and removes those that were accepted. Yields
-    each, with the error if it was not accepted, and goes on with the next one. Raises `StoreError`."""
+    """Sends the dead letters of a subscription again, in the order of `dead_letters`, and removes those that were
+    accepted. Yields each, with the error if it was not accepted, and goes on with the next one. Raises as
+    `dead_letters` does."""
     async with aclosing(dead_letters(session.state, subscription.id)) as letters:
         async for key, letter in letters:
             try:

@@ -38,7 +38,7 @@ class Webhook:
     async def send(self, message: Message) -> None:
         """Sends a message to the webhook by one POST, with a fresh signature; returns if the status of the response is
         2xx, and raises `DeliveryError` for others; as `ReceiverUnreachable` if the request was never sent, the address
-        is not permitted, or the receiver denies access."""
+        is not permitted, or the receiver denies access or redirects."""
         headers = {
             "content-type": CONTENT_TYPE,
             **signed_headers(self._secret, message.id, self._now_ms() // 1000, message.body),

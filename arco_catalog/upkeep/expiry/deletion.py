@@ -94,7 +94,7 @@ class _Look:
 
 class FileDeletion:
     """Deletes the files inside the table's locations to which the task's records of removed snapshots lead and neither
-    the table does, nor a record of another task that is not older than `age_ms`."""
+    the table does, nor a record of another task that is younger than `age_ms` and `SLOW_COMMIT_MS` together."""
 
     def __init__(self, execution: Execution, entity: str, locations: Sequence[str], age_ms: int) -> None:
         self._execution = execution
@@ -190,8 +190,9 @@ class FileDeletion:
 
     async def _read(self, metadata: tuple[str, ...]) -> _Look:
         """Reads what the table names now, and what the records of expiries name, and returns the manifests, manifest
-        lists and statistics files that expired snapshots alone need. Raises `StoreUnavailable` if the table changes
-        meanwhile, and `TaskFailed` if one of its manifests is missing."""
+        lists and statistics files that expired snapshots alone need. Raises `StoreUnavailable` if the pointer or a
+        metadata file is missing, or the table changes while it is read, and `TaskFailed` if one of the manifest lists
+        that the table names is missing, or one of all these lists can't be read."""
         reached = await named_by(self._execution, metadata)
         if reached.gone or not metadata:
             raise StoreUnavailable(

@@ -155,8 +155,9 @@ def retention_by(settings: SnapshotExpiry) -> RetentionOf:
 
 
 async def obstacle(sessions: Sessions, table: LiveTable) -> str | None:
-    """Returns why no file of a table may be deleted, by the registry: locations of another table overlap the table's
-    own, or the table borrows files or lends them. None if nothing prevents it. Raises `StoreError`."""
+    """Returns why no file of a table may be deleted, by the registry: locations of another table or view, live or
+    dropped, overlap the table's own, or the table borrows files or lends them. None if nothing prevents it. Raises
+    `StoreError`."""
     own = Location.of_normal(table.entry.locations[0]).uri  # all locations are compared
     return await deletion_obstacle(sessions.session(), table.entry, own)
 

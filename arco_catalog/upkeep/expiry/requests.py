@@ -30,7 +30,7 @@ async def request_expiry(session: Session, namespace: Namespace, name: str, sett
 async def preview(session: Session, namespace: Namespace, name: str, settings: SnapshotExpiry) -> JsonObject:
     """Returns the snapshots by id, and the branches and tags by name, that have expired now by the settings of
     `request_expiry`, and in `held_back` why it would remove none of them, None if it would. Raises as `request_expiry`
-    does. Writes nothing."""
+    and `plan_now` do. Writes nothing."""
     table = await _table(session, namespace, name)
     retention_of = retention_by(await _merged(session, table, settings))
     plan = await plan_now(session, table.entry.entity, retention_of)

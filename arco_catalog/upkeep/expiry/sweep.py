@@ -88,7 +88,8 @@ async def _look(execution: Execution, table: LiveTable, policies: PolicyReader, 
 
 
 class Sweeps:
-    """Makes the task of each day's sweep, if a policy of snapshot expiry is attached to anything in the catalog."""
+    """Makes the task of each day's sweep, if a policy of snapshot expiry is attached to anything in the catalog, and
+    the catalog is not a copy."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

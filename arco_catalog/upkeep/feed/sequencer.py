@@ -57,9 +57,9 @@ class Sequencer:
 
     async def run(self, session: Session, stats: FeedStats) -> None:
         """Makes steps until all that was found and can enter has, another sequencer makes a segment first, or half of
-        the session's time is over; adds the counts to `stats`, and `is_end` for the first case. Raises `StoreError`,
-        and `CatalogError` for records of the feed or the registry that can't be read; the next run then reads the end
-        of the feed again."""
+        the session's time is over, but `MAX_STEPS` at most; adds the counts to `stats`, and `is_end` for the first
+        case. Raises `StoreError`, and `CatalogError` for records of the feed or the registry that can't be read; the
+        next run then reads the end of the feed again."""
         self._pause_ms, self._run_since = int(session.deadline.left_ms() * PAUSE_SHARE), self._steps + 1
         for _ in range(MAX_STEPS):
             stats.is_end = False

@@ -189,9 +189,9 @@ class TableFiles:
             self._report(Code.MANIFEST_FILE_FOREIGN, manifest, text)
 
     async def _entry(self, manifest: str, record: JsonObject) -> None:
-        """Adds a finding to the tally if an entry of a manifest names no file, or if its data or delete file does not
-        exist or does not have this size. Does nothing for an entry that is deleted, and for a file that was checked
-        before and is among the first `REMEMBERED`."""
+        """Adds a finding to the tally if an entry of a manifest, also a deleted one, names no file, or if its data or
+        delete file does not exist or does not have this size. Does not look for the file of a deleted entry, nor for
+        one that was checked before and is among the first `REMEMBERED`."""
         named = record.get("data_file")
         file = named.get("file_path") if isinstance(named, dict) else None
         if not isinstance(named, dict) or not isinstance(file, str):
@@ -237,8 +237,9 @@ class TableFiles:
     ) -> AsyncGenerator[Sequence[JsonObject], None]:
         """Yields the records of an Avro file with these fields, in blocks, until one can't be read: that is a finding
         of the code `unreadable`. A file that does not exist is a finding of the code `missing`, or none if this is
-        None: the examination of relations has the finding for a manifest list. Sets in `reading` how many bytes were
-        read, and whether the file was read to the end."""
+        None: the examination of relations has the finding for a manifest list. A file out of reach is no finding, and
+        adds to `unreachable` of the tally. Sets in `reading` how many bytes were read, and whether the
+        file was read to the end."""
 
         async def read_range(start: int, length: int) -> bytes:
             body = (await self._files.read_range(file, start, length)).body

@@ -39,8 +39,9 @@ _ENDED = ("COMPLETED_SUCCESS", "FAILED_TERMINAL")
 
 
 class DelegateFailed(NoProgress, StoreUnavailable):
-    """The delegation service did not delete the files of the table. The next attempt submits the purge to it once more.
-    The attempt counts as failed, although the checkpoint has a new submission."""
+    """The delegation service failed to purge the table, of which it may have deleted files. The next attempt, if one is
+    left, submits the purge to it once more. The attempt counts as failed, although the checkpoint has a new
+    submission."""
 
 
 @dataclass(frozen=True, slots=True)

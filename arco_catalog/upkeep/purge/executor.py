@@ -63,7 +63,7 @@ class AntiJoin(Protocol):
 
 class PurgeExecutor:
     """Purges dropped tables in this process, or by `delegate` if the purge may be handed over, or by an `anti_join`,
-    which no other table can block. A purge that the anti-join began is continued by the anti-join alone."""
+    which no other table can block. Until all files are deleted, only an anti-join continues a purge that one began."""
 
     def __init__(self, delegate: Delegate | None = None, anti_join: AntiJoin | None = None) -> None:
         self._delegate = delegate

@@ -45,7 +45,7 @@ class StoredInventory:
     async def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
         """Reads the chunks from the store, and yields them from the last stored one back to the first, which has the
         current metadata file. Starts with the chunk with the id `start`; an empty id means all. Raises
-        `StoreUnavailable` if a chunk is missing, after the removal of the inventory from the checkpoint."""
+        `StoreUnavailable` if a chunk is missing or corrupt, after the removal of the inventory from the checkpoint."""
         chunk = self._last if start in ("", self._last.id) else await self._read(start)
         yield chunk
         while chunk.before:

@@ -56,8 +56,8 @@ class ComparedFiles:
         self._outside.add_all(read)
 
     def entry(self, version: str | None) -> FileDirectories | None:
-        """Returns the record of the table's directories for this version of its pointer; None without a version, or if
-        there are more directories than a record takes."""
+        """Returns the record of the table's directories for this version of its pointer, where too many are replaced by
+        the ones around them (`DirectorySet.entry`); None without a version, or if they are in too many buckets."""
         return None if version is None else self._outside.entry(version, self._locations)
 
 

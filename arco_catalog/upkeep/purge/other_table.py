@@ -47,8 +47,8 @@ class OtherTable:
 @dataclass(frozen=True, slots=True)
 class TableRead:
     """The result of reading another table: a file of it `inside` the places of the purge, or else the `directories` of
-    its files to record. `unread` is why a file of it was not read, and `missing` whether that file of a live table is
-    missing."""
+    its files to record, None if they can't be recorded. `unread` is why a file of it was not read, and `missing`
+    whether that file of a live table is missing."""
 
     inside: str | None = None
     directories: FileDirectories | None = None
@@ -156,7 +156,7 @@ class _Reading:
 
     def partial(self) -> PartialRead | None:
         """Returns the read up to the present position, for a later lease to continue; None if no manifest is read yet,
-        if the table has no pointer, or if the directories are more than a record takes."""
+        if the table has no pointer, or if the directories are in too many buckets for a record."""
         position = self.position
         if position == ReadPosition():
             return None

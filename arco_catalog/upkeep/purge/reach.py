@@ -311,9 +311,9 @@ async def readable_manifests(
 async def files_in(
     execution: Sessions, manifest: str, gone: list[str] | None = None, corrupt: list[Corruption] | None = None
 ) -> AsyncGenerator[str, None]:
-    """Yields the locations of the data files and delete files in a manifest. One that does not exist is added to
-    `gone`. One that can't be read is added to `corrupt`, after the files in front of the error were yielded; without
-    `corrupt` it raises `TaskFailed`."""
+    """Yields the locations of the data files and delete files in a manifest, also of entries that were removed. A
+    manifest that does not exist is added to `gone`. One that can't be read is added to `corrupt`, after the files in
+    front of the error were yielded; without `corrupt` it raises `TaskFailed`."""
     try:
         async with aclosing(entries_of(execution, manifest, gone)) as blocks:
             async for files in blocks:

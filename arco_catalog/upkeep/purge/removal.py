@@ -24,8 +24,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=-]*")
 
 
 class Removal:
-    """Deletes files inside the locations of one dropped table, which are given in normal form, and counts files
-    outside. `allows` may exclude directories. Each request to delete uses a fresh session of `sessions`."""
+    """Deletes files inside the locations of one dropped table, which are given in normal form, and counts the others.
+    `allows` may exclude directories. Each request to delete uses a fresh session of `sessions`."""
 
     def __init__(
         self,
@@ -49,7 +49,8 @@ class Removal:
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:
         """Deletes the files that are the table's own, have a key in this catalog, and were not deleted before. Counts
-        in the progress these, the ones outside of the table's locations, and the ones without a key."""
+        in the progress these, the ones without a key, and as outside the ones that are outside of the table's locations
+        or have names that are no keys of the store."""
         for batch in batches(files, AT_ONCE):
             own: dict[Location, int] = {}
             outside, unaddressable = 0, list[str]()
@@ -77,7 +78,8 @@ class Removal:
 
     def own(self, text: str) -> Location | None:
         """Returns the location of a file; None if it is outside the entity's own locations, or if `allows` excludes it.
-        A location with `//`, `.` or `..` is returned too: `delete` counts such a file, and does not delete it."""
+        In an object store, one with `//`, `.` or `..` is returned too: `delete` counts such a file, and does not delete
+        it."""
         folder, _, name = text.rpartition("/")
         if _PLAIN_NAME.fullmatch(name) is None:
             return self._own(text)

@@ -41,8 +41,8 @@ async def backup(session: Session, realm: Realm | None, archive: ArchiveWriter) 
     """Writes a backup of the session's catalog to an archive whose first member is written, and completes it. With
     `realm`, whose registry the session has, writes that registry and all catalogs of the realm, but for those that have
     no HEAD that can be read, of which it writes nothing. Returns the summary of the archive. Raises `NotFound` if the
-    session's registry has no HEAD, `StoreError`, and `Unavailable` if transactions commit faster than their pointers
-    are read."""
+    session's registry has no HEAD, `InternalError` for a corrupt one, `StoreError`, and `Unavailable` if transactions
+    commit faster than their pointers are read."""
     strip = session.state.paths.state.removesuffix(session.state.paths.folder)
     parts = [CatalogBackup(session.state, archive, strip, session.late)]
     heads = [await parts[0].write()]
@@ -124,7 +124,7 @@ class CatalogBackup:
 
     def summarize(self, head: RegistryState) -> JsonObject:
         """Returns the description of this catalog's part of the archive: the key, id, sequence number and time of HEAD,
-        and how many pointers it has, were read again and are missing."""
+        how many pointers it has and how many were read again, and the entities with a missing pointer."""
         return {
             "manifest": self.state.paths.manifest.removeprefix(self.strip),
             "head": head.id,
@@ -218,8 +218,8 @@ class CatalogBackup:
         return [*found] if new else None
 
     async def _add_decisions(self) -> None:
-        """Adds the decisions of transactions to the archive. Leaves out undecided ones, and commits that are in no
-        pointer of the archive: a transaction without a decision reads as aborted."""
+        """Adds the decisions of transactions to the archive. Leaves out undecided ones, and commits of the time
+        of the backup that are in no pointer of the archive: a transaction without a decision reads as aborted."""
         async for key, each in self._read(list_objects(self.state, self.state.paths.transactions)):
             decision = Decision.parse(each, key)
             is_late = each.written_ms >= self._since_ms and text(decision.document, "transaction") not in self.covered

@@ -129,8 +129,9 @@ async def _listed(session: Session, search: HeadSearch) -> tuple[int, Sequence[s
 
 
 async def _search(session: Session, found: Sequence[_Node], heads: Sequence[str] = ()) -> HeadSearch:
-    """Returns, of these commits, the last one that has a child, which so was HEAD, and its children, any of which may
-    have been the last HEAD, with evidence. The commits with the ids `heads` were HEAD."""
+    """Returns the last commit that has a child among these commits, and so was HEAD, even if it can't be read, and its
+    children, any of which may have been the last HEAD, with evidence. If no commit names a parent, returns None and the
+    commits. The commits with the ids `heads` were HEAD."""
     children: dict[str | None, list[Candidate]] = {}
     for each in found:
         children.setdefault(each.parent, []).append(each.candidate)

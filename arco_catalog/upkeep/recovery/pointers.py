@@ -62,7 +62,7 @@ class Commit:
 class PointerSearch:
     """The result of the search for a lost pointer: the commits with metadata files that were current (`made`, the
     newest first), commits on the newest of them that may have applied (`leaves`), and the file from which the entity
-    was registered."""
+    was registered, None if the history has no such registration."""
 
     lost: LostPointer
     made: Sequence[Commit] = ()
@@ -202,7 +202,7 @@ def _with_answer(search: PointerSearch, leaf: Commit, answers: Mapping[str, Json
 
 async def abort_transactions_on(session: Session, entities: Collection[str]) -> Sequence[str]:
     """Aborts every undecided transaction that changes one of these entities: its intents were lost with the pointers,
-    and it must not commit without them. Returns the ids of these transactions."""
+    and it must not commit without them. Returns the ids of these transactions, without one that committed first."""
     aborted: list[str] = []
     prefix = session.state.paths.transactions
     async for each in list_objects(session.state, prefix):

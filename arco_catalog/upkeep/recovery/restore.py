@@ -50,8 +50,9 @@ class Choices:
 
 async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObject:
     """Restores lost objects as far as their content is known or chosen; with `dry` writes nothing. Returns a report,
-    whose `ok` is whether everything was restored. Raises `BadRequest` for a choice that is not possible, `CommitFailed`
-    if another process changed an object, and `StoreError`."""
+    whose `ok` is whether everything was restored, or in a dry run would be. Raises `BadRequest` for a choice that is
+    not possible, `CommitFailed` if another process changed an object, `InternalError` for a receipt that can't be read,
+    and `StoreError`."""
     registry, head = await _restore_head(session, choices, dry=dry)
     pointers = [] if registry is None else await _restore_pointers(session, registry, choices, dry=dry)
     ok = registry is not None and all(each["chosen"] is not None and each["error"] is None for each in pointers)

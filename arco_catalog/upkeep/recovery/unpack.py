@@ -35,7 +35,8 @@ UNKNOWN_PLACE = "an unknown place"
 
 async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> JsonObject:
     """Restores an archive as the catalog of the session, or as the realm whose registry the session has; with `dry`
-    only checks that this is possible. Returns a report. Raises `BadRequest` for an archive of another kind or place,
+    only checks kind and folder, and that no such catalog exists, not the objects. Returns a report. Raises `BadRequest`
+    for an archive of another kind, of a realm in another folder, or with an object of no catalog's state,
     `AlreadyExists` if there is such a catalog, `InternalError`, as `KeyConflict` if another object has one of the keys,
     and `StoreError`.
 
