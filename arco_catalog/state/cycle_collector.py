@@ -9,8 +9,8 @@ from threading import Lock
 MAX_YOUNG = 50_000
 """The number of young objects that a collection traverses in a few milliseconds."""
 SERVER_YOUNG = 30_000
-"""The number of young objects with which a server's collections start: Python's own number, 700, lets a full collection
-run four times a second beside plans of scans, which have 100,000 objects at all times, and no cycles."""
+"""The number of young objects with which a server's collections start: by Python's own number, 700, they run sixty
+times a second beside plans of scans, which make tens of thousands of objects for an answer, and no cycles."""
 SERVER_OLDER = 20
 """After how many collections of a generation a server's collections go on to the next older one: Python's number is
 10."""
