@@ -45,5 +45,5 @@ if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
 
 handler = adapt(Mangum(_app, lifespan="off"), _app)
 
-CYCLE_COLLECTOR.start_server()
+CYCLE_COLLECTOR.tune_for_server()
 gc.enable()

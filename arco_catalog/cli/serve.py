@@ -83,7 +83,7 @@ def run_server(options: ServerOptions, serving: Coroutine[object, object, None])
     in a new event loop until it returns. Returns 0, and raises what `serving` raises."""
     configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
-    CYCLE_COLLECTOR.start_server()
+    CYCLE_COLLECTOR.tune_for_server()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serving)
     return 0

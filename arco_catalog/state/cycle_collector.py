@@ -29,7 +29,7 @@ class CycleCollector:
         self.frozen = 0
         """How often objects were frozen since `unfreeze` was called: 0 if none are."""
 
-    def start_server(self) -> None:
+    def tune_for_server(self) -> None:
         """Excludes all present objects, which are those of imports, from collections until `unfreeze` is called, and
         lets collections run less often. For processes that serve requests
         (docs/decisions/0114-servers-collect-cycles-less-often.md)."""

@@ -104,7 +104,7 @@ def test_a_server_excludes_the_objects_of_its_start_and_collects_less_often() ->
     frozen = gc.get_freeze_count()
     made = document(1_000)
     try:
-        CycleCollector().start_server()
+        CycleCollector().tune_for_server()
 
         assert gc.get_freeze_count() >= frozen + 1_000
         assert gc.get_threshold() == (SERVER_YOUNG, SERVER_OLDER, SERVER_OLDER)
