@@ -17,6 +17,7 @@ from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.snapshots import Snapshot
 from arco_catalog.operations.scans.listed_manifests import (
     ADVICE,
+    LISTED_WORK,
     MAX_LISTED,
     read_list,
     readable,
@@ -91,7 +92,8 @@ class ManifestSource:
             raise _encrypted()
         if "manifest-list" not in snapshot:
             named = snapshot.get("manifests", [])[:MAX_LISTED]
-            return ManifestList.of([unlisted(each, snapshot["snapshot-id"]) for each in named])
+            entries = [unlisted(each, snapshot["snapshot-id"]) for each in named]
+            return await off_loop(LISTED_WORK * len(entries), partial(ManifestList.of, entries))
         found = await self._listed(snapshot["manifest-list"])
         if found.is_encrypted:
             raise _encrypted()
