@@ -18,6 +18,7 @@ DEFAULT_REGION = "us-east-1"
 _ROLE = re.compile(r"arn:([a-z0-9-]{1,20}):[a-z0-9-]{1,20}:[^\s]{1,2000}")
 _REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SERVICE_ACCOUNT = re.compile(r"[A-Za-z0-9._%+-]+(@[A-Za-z0-9.-]+)?")  # its email, or its unique id
+_ANY = re.compile(".*", re.DOTALL)
 _PRINTABLE = re.compile(r"[\x21-\x7e]{1,2048}")
 
 
@@ -123,9 +124,6 @@ def parse_storage_config(document: JsonObject) -> StorageConfig:
 def _aws(document: JsonObject) -> AwsStorage:
     """Reads the storage configuration of a catalog on S3 from its JSON; fields that are missing have the defaults of
     `AwsStorage`. Raises `BadRequest` for a field with an invalid value."""
-    keys = _strings(document, "allowedKmsKeys", "ARNs")
-    if not all(_PRINTABLE.fullmatch(key) for key in keys):
-        raise BadRequest("storageConfigInfo: allowedKmsKeys must be an array of ARNs")
     return AwsStorage(
         role_arn=_text(document, "roleArn"),
         external_id=_text(document, "externalId"),
@@ -136,18 +134,18 @@ def _aws(document: JsonObject) -> AwsStorage:
         sts_unavailable=_flag(document, "stsUnavailable") or False,
         path_style=_flag(document, "pathStyleAccess"),
         current_kms_key=_text(document, "currentKmsKey"),
-        allowed_kms_keys=keys,
+        allowed_kms_keys=_strings(document, "allowedKmsKeys", "ARNs", _PRINTABLE),
         kms_unavailable=_flag(document, "kmsUnavailable") or False,
     )
 
 
-def _strings(document: JsonObject, name: str, kind: str) -> tuple[str, ...]:
+def _strings(document: JsonObject, name: str, kind: str, form: "re.Pattern[str]" = _ANY) -> tuple[str, ...]:
     """Returns the strings of an array in a storage configuration; none without one. Raises `BadRequest`, which names
-    their `kind`, for anything else."""
+    their `kind`, for anything else, and unless all match `form`."""
     value = document.get(name)
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) and form.fullmatch(item) for item in value):
         raise BadRequest(f"storageConfigInfo: {name} must be an array of {kind}")
     return tuple(map(str, value))
 

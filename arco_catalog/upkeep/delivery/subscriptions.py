@@ -24,7 +24,7 @@ class NoSuchSubscription(NotFound):
 
 
 @contextmanager
-def _for(receiver: str) -> Iterator[None]:
+def _receiver_errors(receiver: str) -> Iterator[None]:
     """Turns the `ValueError` for a receiver that can't be used into `BadRequest`."""
     try:
         yield
@@ -35,7 +35,7 @@ def _for(receiver: str) -> Iterator[None]:
 def is_signed(receiver: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bool:
     """Whether what a receiver gets is signed with a secret of its subscription: if it is a webhook, not a queue or a
     topic. Raises `BadRequest` for the name of a queue or topic that can't be used, and `StoreError` for credentials."""
-    with _for(receiver):
+    with _receiver_errors(receiver):
         return queue_of(receiver, environment, now_ms) is None
 
 
@@ -52,7 +52,7 @@ async def subscribe(
             "with a letter or digit at both ends"
         )
     read_filter(Fields(wanted.event_filter, "subscription"))
-    with _for(wanted.sink):
+    with _receiver_errors(wanted.sink):
         sinks(wanted)
     token = after
     if after is not None:
