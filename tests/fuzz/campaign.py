@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -43,6 +43,21 @@ class Tally:
         """The share of answers that were 2xx or 304."""
         counts = self.by_status(label)
         return sum(count for status, count in counts.items() if status < 400) / max(1, sum(counts.values()))
+
+
+def require_success(
+    label: str, draw: Callable[[int | None], Tally], seeds: Sequence[int | None], is_enough: Callable[[float], bool]
+) -> None:
+    """Draws requests for an operation, by one seed after the other, until enough of them succeed by their share. Raises
+    `AssertionError` if that is never so."""
+    shares: list[float] = []
+    for number in seeds:
+        tally = draw(number)
+        print(label, tally.by_status(label), f"{tally.requests} requests, slowest {tally.slowest:.3f} s")
+        shares.append(tally.success(label))
+        if is_enough(shares[-1]):
+            return
+    raise AssertionError(f"the shares of requests that succeed are not as they should be: {shares}")
 
 
 async def exchange(service: FuzzedService, request: Request, tally: Tally) -> tuple[Answer, bool]:

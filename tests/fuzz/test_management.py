@@ -13,6 +13,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management import grants
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.realm import CatalogEntry
+from tests.fuzz.campaign import require_success
 from tests.fuzz.management import in_memory, run
 from tests.fuzz.realms import InMemoryRealm, audit
 from tests.fuzz.specification import management_operations
@@ -51,14 +52,10 @@ def test_every_route_of_management_is_fuzzed() -> None:
 
 @pytest.mark.parametrize("label", [*management_operations()])
 def test_every_answer_is_as_specified(label: str, fresh: Callable[[], InMemoryRealm]) -> None:
-    shares: list[float] = []
-    for number in DRAWS:
-        tally = run(label, fresh, EXAMPLES, number=number)
-        print(label, tally.by_status(label), f"{tally.requests} requests, slowest {tally.slowest:.3f} s")
-        shares.append(tally.success(label))
-        if shares[-1] >= LEAST_SUCCESS or (label in SELDOM and shares[-1] > 0):
-            return
-    raise AssertionError(f"hardly any request succeeds: {shares}")
+    def is_enough(share: float) -> bool:
+        return share >= LEAST_SUCCESS or (label in SELDOM and share > 0)
+
+    require_success(label, lambda number: run(label, fresh, EXAMPLES, number=number), DRAWS, is_enough)
 
 
 def test_an_answer_that_is_not_as_described_is_found(

@@ -13,7 +13,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS
 from arco_catalog.iceberg.updates import TABLE_UPDATES
 from tests.fuzz.bodies import table_requirements, table_updates
-from tests.fuzz.campaign import bounds, in_memory, run
+from tests.fuzz.campaign import bounds, in_memory, require_success, run
 from tests.fuzz.services import Address, InMemoryService, Request
 from tests.fuzz.specification import operations
 
@@ -85,14 +85,13 @@ def test_every_answer_is_as_specified(
 ) -> None:
     examples = MORE_EXAMPLES if label in CREATIONS or label in SELDOM else EXAMPLES
     least = SELDOM.get(label, LEAST_SUCCESS)
-    shares: list[float] = []
-    for number in DRAWS[:1] if label in WITHOUT_SUCCESS else DRAWS:
-        tally = run(label, following if label == NOTIFY else fresh, examples, number=number)
-        print(label, tally.by_status(label), f"{tally.requests} requests, slowest {tally.slowest:.3f} s")
-        shares.append(tally.success(label))
-        if (shares[-1] >= least) != (label in WITHOUT_SUCCESS):
-            return
-    raise AssertionError(f"the shares of requests that succeed are not as they should be: {shares}, {least}")
+    seeds = DRAWS[:1] if label in WITHOUT_SUCCESS else DRAWS
+    source = following if label == NOTIFY else fresh
+
+    def is_enough(share: float) -> bool:
+        return (share >= least) != (label in WITHOUT_SUCCESS)
+
+    require_success(label, lambda number: run(label, source, examples, number=number), seeds, is_enough)
 
 
 @pytest.mark.parametrize("kind", [*TABLE_UPDATES, *(name for name in TABLE_REQUIREMENTS if name != "assert-create")])
