@@ -29,8 +29,8 @@ S = TypeVar("S", covariant=True)
 
 
 class CutError(Exception):
-    """The catalog gave no consistent cut. `kind` is the type of the catalog's error, empty without one, and after
-    `retry_after` seconds another try may succeed."""
+    """The catalog gave no consistent cut. `kind` is the type of the catalog's error, empty without one. `retry_after`
+    are the seconds that the response names for another try, 1 if it names none, also where no other try succeeds."""
 
     def __init__(self, message: str, kind: str = "", retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class Scannable(Protocol[S]):
         ...
 
     def scan(self, row_filter: str = ..., *, snapshot_id: int | None = ...) -> S:
-        """Returns a scan of a snapshot."""
+        """Returns a scan of the rows of a snapshot that the filter selects; of the current snapshot for None."""
         ...
 
 
@@ -96,11 +96,11 @@ def read_cut(
     tries: int = 5,
 ) -> Cut:
     """Returns the snapshots that these tables have at one instant, by the catalog at `uri`. A name is a text with dots,
-    or its levels. `headers` are sent with each request, such as `Authorization`. While the tables change too often, or
-    their states exceed one response, it tries again, `tries` times in all, in the first case after the pause that the
-    catalog requests; it blocks meanwhile. Raises `CutError` if the catalog gives no cut, or does not know `consistent`;
-    `LookupError` for a name without a table; `OSError` if no catalog responds; and `ValueError` if `tries` is less than
-    1."""
+    or its levels. `headers` are sent with each request, such as `Authorization`. While the catalog is unavailable, as
+    when the tables change too often, or their states exceed one response, it tries again, `tries` times in all, in the
+    first case after the pause that the catalog requests; it blocks meanwhile. Raises `CutError` if the catalog gives no
+    cut, or does not know `consistent`; `LookupError` for a name without a table; `OSError` if no catalog responds; and
+    `ValueError` if `tries` is less than 1."""
     endpoint = _Endpoint(f"{uri.rstrip('/')}/v1/{quote(warehouse, safe='')}/resolve", headers or {})
     wanted, known = [*map(_levels, names)], dict[Levels, _State]()
     for left in reversed(range(tries)):
@@ -136,7 +136,8 @@ class _Endpoint:
     headers: Mapping[str, str]
 
     def send(self, items: Sequence[Json], *, consistent: bool = False) -> Json:
-        """Sends one request, and returns the body of the response. Raises `CutError` for any status but 200."""
+        """Sends one request, and returns the body of the response. Raises `CutError` for the status of an error, and
+        `OSError` without a response."""
         body = json.dumps({"relations": items, "consistent": consistent}).encode()
         request = Request(self.target, body, {"Content-Type": "application/json", **self.headers})
         try:

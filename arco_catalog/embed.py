@@ -90,13 +90,14 @@ async def open_app(
 ) -> AsyncIterator[App]:
     """Yields an ASGI app that serves one warehouse of the store at a URL, and closes the store with the context.
 
-    A store in S3 or Azure is configured by the `AWS_*` or `AZURE_*` variables in `environment`, None being that of this
-    process: apps over different accounts may share one. Tables may also be at the `allowed_locations`, outside of the
-    store. Without `http` the default options apply, which do not refuse web pages of a browser.
+    A store in S3, Google Cloud or Azure is configured by the `AWS_*`, `GOOGLE_*` or `AZURE_*` variables in
+    `environment`, None being that of this process: apps over different accounts may share one. Tables may also be at
+    the `allowed_locations`, outside of the store. Without `http` the default options apply, which do not refuse web
+    pages of a browser.
 
     The app authenticates no callers and queries no policy: every request may do everything. Over a store that ignores
-    conditional writes it is read-only. Raises `ValueError` for a bad URL, warehouse or location, and
-    `storage_backends.StoreError` if the store does not answer.
+    conditional writes it is read-only. Raises `ValueError` for an invalid URL or warehouse, `ValueError` or
+    `BadRequest` for an invalid location, and `storage_backends.StoreError` if the store does not answer.
     """
     settings = Settings(parse_warehouse(warehouse))
     known = os.environ if environment is None else environment

@@ -69,9 +69,10 @@ async def api(req: func.HttpRequest) -> func.HttpResponse:
 @app.function_name("reconcile")
 @app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
 async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
-    """Reconciles all catalogs in the store, every 15 minutes, for at most `RUN_MS`, and logs the counts of every
-    catalog. What is not done by then is left to the next run. An error of the store is raised, so that the platform
-    counts the run as failed; a catalog that can't be opened, or has a corrupt HEAD, is only logged with a failure."""
+    """Reconciles the catalogs that the variables name, every 15 minutes, for at most `RUN_MS`, and logs the counts of
+    every catalog. What is not done by then is left to the next run. An error of the store is raised, so that the
+    platform counts the run as failed; a catalog that can't be opened, or has a corrupt HEAD, is only logged with a
+    failure."""
     began_ms = _runtime.now_ms()
     invocation = Invocation(Until(began_ms + RUN_MS, _runtime))
 
@@ -90,9 +91,10 @@ async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("tasks")
 @app.timer_trigger(arg_name="timer", schedule="0 */5 * * * *")
 async def work_on_schedule(timer: func.TimerRequest) -> None:
-    """Executes the background tasks that are due in all catalogs, every 5 minutes, for at most `RUN_MS`, and logs the
-    counts of every catalog. With ARCO_EVENTS it also fills the event feeds and delivers events. A task that is being
-    executed when that time is over is released for the next run."""
+    """Executes the background tasks that are due in the catalogs that the variables name, every 5 minutes, for at most
+    `RUN_MS`, and logs the counts of every catalog. With ARCO_EVENTS it also fills the event feeds and delivers events.
+    A task that is being executed when the catalog's share of that time is over is released for the next run. A catalog
+    that can't be opened or read is only logged."""
     async with opened(os.environ, _runtime) as inventory:
         end_ms = _runtime.now_ms() + RUN_MS
         policies, sinks = task_policies_from_env(os.environ), sinks_from_env(os.environ, _runtime)
@@ -105,8 +107,9 @@ async def work_on_schedule(timer: func.TimerRequest) -> None:
 @app.function_name("collect")
 @app.timer_trigger(arg_name="timer", schedule="0 40 3 * * *")
 async def collect_on_schedule(timer: func.TimerRequest) -> None:
-    """Collects once a day, for at most `RUN_MS`: deletes the objects that no catalog, realm or delegation service in
-    the store needs any more, and logs the counts of every owner. What is not done by then is left to the next run."""
+    """Collects once a day, for at most `RUN_MS`: deletes the objects that the catalogs, realms and delegation service
+    of the deployment no longer need, and logs the counts of every owner. What is not done by then is left to the next
+    run."""
     invocation = Invocation(Until(_runtime.now_ms() + RUN_MS, _runtime))
 
     async def collection(session: Session) -> CollectionStats:

@@ -23,9 +23,10 @@ function_log(os.environ)
 
 
 def handler(event: object, context: Context) -> JsonObject:
-    """Reconciles every catalog in the store until the invocation's time is nearly over, and writes a line of metrics
-    for every catalog to stdout. The event is ignored. Returns the counts of all catalogs added up; `stopped` is true if
-    work is left to the next invocation, since the time was over or a catalog could not be opened or read."""
+    """Reconciles every catalog that the variables name until the invocation's time is nearly over, and writes a log
+    line for every catalog to stdout, which also has metrics unless these are turned off. The event is ignored. Returns
+    the counts of all catalogs added up; `stopped` is true if work is left to the next invocation, since the time was
+    over or a catalog could not be opened or read."""
     return asyncio.run(_run(context)).to_json()
 
 

@@ -1,5 +1,6 @@
 """The worker for queued jobs, as a Lambda function. Each message of a batch is one job, and a message of a failed job
-returns to the queue. A job that did a part of its work and ran out of time is continued by a new message.
+returns to the queue. Tasks, and a collection that has deleted something, are continued by a new message if the time is
+over; a reconciliation that is not complete counts as failed.
 
 It is deployed as `lambda.work.handler` behind an SQS queue with `ReportBatchItemFailures`, with the variables of
 `lambda.reconcile` and `ARCO_WORK_QUEUE`, the queue's URL. A schedule may invoke it with a message and without a queue:
@@ -36,9 +37,9 @@ Record = Mapping[str, str]
 
 def handler(event: Mapping[str, object], context: Context) -> JsonObject:
     """Runs the jobs of a batch of SQS records in order, and returns `batchItemFailures` with the ids of the messages of
-    failed jobs, which SQS delivers once more; SQS deletes the other messages. An event without records is itself the
-    message of one job: returns an empty object, and raises the error of a job that fails, but not if only the time was
-    over."""
+    failed jobs, which SQS delivers again, up to the limit of the queue; SQS deletes the other messages. An event
+    without records is itself the message of one job: returns an empty object, and raises the error of a job that fails,
+    but not `Unfinished`: tasks, or a collection that has deleted something, whose time was over."""
     if "Records" not in event:
         asyncio.run(_one(dumps(cast(JsonObject, {**event})).decode(), context))
         return {}
@@ -48,8 +49,8 @@ def handler(event: Mapping[str, object], context: Context) -> JsonObject:
 
 
 async def _one(body: str, context: Context) -> None:
-    """Runs the job of one message that a schedule sent. A job that ran out of time is no failure: a warning is logged,
-    and the rest is left to the schedule's next run. Raises the job's other errors."""
+    """Runs the job of one message that a schedule sent. `Unfinished` is no failure: a warning is logged, and the rest
+    is left to the schedule's next run. Raises the job's other errors, such as `RetryLater`."""
     async with _workplace(context, "SCHEDULE") as workplace:
         try:
             await run_job(body, workplace)
@@ -68,7 +69,7 @@ async def _batch(records: list[Record], context: Context) -> list[str]:
             except Exception as error:  # one message's failure must not fail the others
                 failed.append(record["messageId"])
                 _LOG.error(
-                    "the job of message %s failed, and the message returns to the queue",
+                    "the job of message %s failed or is not complete, and the message returns to the queue",
                     record["messageId"],
                     exc_info=error,
                 )
@@ -114,9 +115,9 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
 
 
 async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:
-    """Runs the job of one message. If it ran out of time, the message is resent as a new one to `queue`: a return of
-    the old one would count as a failure, and wait for the visibility timeout. Without a queue (None), `Unfinished` is
-    raised. Raises the job's other errors."""
+    """Runs the job of one message. If it raises `Unfinished`, the message is resent as a new one to `queue`: a return
+    of the old one would count as a failure, and wait for the visibility timeout. Without a queue (None), `Unfinished`
+    is raised. Raises the job's other errors, such as `RetryLater`."""
     try:
         await run_job(body, workplace)
     except Unfinished:

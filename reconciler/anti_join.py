@@ -122,9 +122,9 @@ class SharedFiles:
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
         """Reads which files these tables refer to, adds them to `rows`, and sets `any`. A table with a missing file is
-        read again if its pointer has changed since, up to `MAX_ROUNDS` times. Files that cannot be read, and missing
-        files of a table's present state, are noted in `unread`, the latter also in `missing` unless the settings trust
-        locations.
+        read again if its pointer has changed since, up to `MAX_ROUNDS` times. Files that cannot be read are noted in
+        `unread`. Unless the settings trust locations, missing files of a table's present state are noted in `missing`
+        and in `unread`.
 
         Raises `NotYet` if a file of a table's present state is missing and may still be restored, and `TaskFailed` for
         a table that has a name and no pointer, both unless the settings trust locations; and `StoreUnavailable` if a
@@ -216,7 +216,7 @@ class SparkDeletion(Deletion):
     async def _data(self, inventory: Inventory) -> None:
         """Deletes the data files and delete files in the manifests of the inventory on executors, without the ones to
         which other tables refer, and adds missing manifests to the progress. The first lease chooses the number of
-        parts and saves it in the checkpoint. Raises `TaskFailed` before the first deletion if a manifest can't be
+        parts and saves it in the checkpoint. Raises `TaskFailed`, before it deletes anything, if a manifest can't be
         read."""
         shared = self._shared
         async with aclosing(inventory.chunks()) as chunks:
@@ -256,7 +256,8 @@ class SparkDeletion(Deletion):
             await self._execution.progress(self.progress.to_json(), done.files)
 
     def _key(self, file: ReachedFile) -> str:
-        """Returns the normal form of the file's location; empty if the file is outside of the table's locations."""
+        """Returns the normal form of the file's location; empty if the file is outside of the table's locations, or
+        in a catalog's own state."""
         location = self.own(file.location)
         return "" if location is None else location.normal
 

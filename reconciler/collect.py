@@ -4,7 +4,7 @@
 The driver lists every kind of object once, in the order of `arco gc`, and sends a batch of listed objects to an
 executor as one Spark job. The executor runs the code of `arco gc` on the batch: it reads every object again, fences by
 itself, and stops before the run's deadline. What it has read about entities serves the run's next batch, too. If a
-batch fails, the halves are tried again, until a batch of one object fails: that object stays, and is reported.
+batch fails, the halves are tried again, until a batch of one object fails: that object counts as kept, and is reported.
 
 The driver itself collects what is not done in batches: in a catalog tombstones, commits of the registry, checkpoints
 and the event feed, and all of the registries of realms and of a delegation service, which have few objects.
@@ -92,7 +92,7 @@ class SparkBatchRunner:
     ) -> AsyncGenerator[tuple[Batch[T, R], R | None], None]:
         """Runs batches on executors, and yields every batch with the result of the work (None if it was stopped or
         failed), in the order in which they finish; adds the counts to the run's. A batch whose Spark job fails is run
-        and yielded as two halves; one object that fails alone is counted as one that can't be read, and stays. If the
+        and yielded as two halves; one object that fails alone is counted as one that can't be read. If the
         run is stopped, batches on executors are awaited, so that all deletions are in the counts. Raises `Stopped`,
         `StoreError`, and the error of Spark if so many batches fail that no object can be the cause (`Losses`)."""
         group = run.session.runtime.ulid()
@@ -167,7 +167,8 @@ _CACHE = _RunCache()
 
 def run_batches_on_executor(job: CollectionJob, batches: Iterable[Batch[T, R]]) -> Iterator[BatchResult[R]]:
     """Runs batches on an executor with one opened catalog, and returns their results in order. A batch that is less
-    than `MARGIN_MS` before the deadline is stopped. Raises `StoreError` if the store does not respond."""
+    than `MARGIN_MS` before the deadline is stopped. Raises `StoreError` if the store does not respond, and the errors
+    of `CatalogConfig.catalog`."""
     return iter(asyncio.run(_run_batches(job, [*batches])))
 
 
@@ -210,8 +211,9 @@ async def collect_on_spark(
     by all catalogs, and a collection stops `MARGIN_MS` before the catalog's share of it is over. `opens` opens stores
     on executors. The callback receives the counts of the catalog that is being collected, as they grow.
 
-    Returns the counts by catalog. Raises `NotFound` if a store without a realm has no catalog of the warehouse's name,
-    `StoreError`, and, with `delete`, `RuntimeError` if the store ignores preconditions."""
+    Returns the counts of every catalog, registry and service. Raises `NotFound` if a realm that the variables name does
+    not exist, or a store without a realm has no catalog of the warehouse's name, `StoreError`, and, with `delete`,
+    `RuntimeError` if the store ignores preconditions."""
     by_paths: dict[Paths, DeployedCatalog] = {}
 
     async def collection(session: Session) -> CollectionStats:
@@ -236,7 +238,8 @@ async def collect_on_spark(
             session = only.open().session(collector_request(runtime.now_ms() + timeout_ms), ALLOW_ALL)
             if (await session.state.head()).version is None:
                 raise NotFound(
-                    f"there is no catalog {only.name!r} in {STORE.require(environment)}: check --store and --warehouse"
+                    f"there is no catalog {only.name!r} in {STORE.require(environment)}: check --store, --warehouse "
+                    "and --realm"
                 )
     async with _inventory(environment, runtime, delete=delete) as inventory:
         for each in inventory.catalogs:

@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Runs the job `collect` on Spark: counts the objects that the catalog no longer needs, with `--delete` deletes
-    them, and writes the growing counts to stderr, at most once a second. Returns the JSON of `arco gc --json`, and the
-    exit status: 1 if an object or a catalog could not be read, otherwise 0. Raises the errors of `collect_on_spark`,
-    such as `NotFound` if there is no catalog."""
+    """Runs the job `collect` on Spark: counts the objects that the catalogs, registries and delegation service of the
+    deployment no longer need, with `--delete` deletes them, and writes the growing counts to stderr, at most once a
+    second. Returns the JSON of `arco gc --json`, and the exit status: 1 if an object or a catalog could not be read,
+    otherwise 0. Raises the errors of `collect_on_spark`, such as `NotFound` if there is no catalog."""
     environment = environment_with(parsed)
     timeout_ms = TIMEOUT_MS if parsed.seconds is None else parsed.seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()

@@ -69,8 +69,8 @@ class _SplitTable:
 
 @dataclass(slots=True)
 class FsckProgress:
-    """The counts of a check on Spark so far: tables, tables that are done, read objects and findings. All tables up to
-    the name `up_to`, in the order of names, are done."""
+    """The counts of a check on Spark so far: tables (0 while the catalog's own objects are examined), tables that are
+    done, read objects and findings. All tables up to the name `up_to`, in the order of names, are done."""
 
     tables: int = 0
     done: int = 0
@@ -138,7 +138,9 @@ async def fsck(
     """
     async with config.session() as session:
         if not await session.state.has_any():
-            raise NotFound(f"there is no catalog {config.warehouse!r} in {config.store}: check --store and --warehouse")
+            raise NotFound(
+                f"there is no catalog {config.warehouse!r} in {config.store}: check --store, --warehouse and --realm"
+            )
         now = FsckProgress()
 
         def show(examination: Examination) -> None:

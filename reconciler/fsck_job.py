@@ -54,8 +54,8 @@ class _StatusLine:
         self._pace = Pace(now_ms)
 
     def write(self, progress: FsckProgress) -> None:
-        """Writes a line with the counts to stderr, unless one was written less than a second ago. The line for the end
-        is always written."""
+        """Writes a line with the counts to stderr, unless one was written, or this object was made, less than a second
+        ago. When all tables are done, and there is at least one, the line is always written."""
         ended = 0 < progress.tables == progress.done
         if not (self._pace.is_due() or ended):
             return

@@ -31,5 +31,8 @@ class Authentication:
                     )
                 return found
         if credentials.bearer is not None:
-            raise NotAuthorized("The issuer of the token is not trusted by this server, or the token is not a JWT")
+            raise NotAuthorized(
+                "The issuer of the token is not trusted by this server, the gateway did not verify the token, or it is "
+                "not a signed JWT, or too long"
+            )
         raise NotAuthorized("The request has no credentials that this server recognises")

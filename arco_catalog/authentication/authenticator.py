@@ -10,7 +10,8 @@ from storage_backends.lazy_dataclass import dataclass
 @dataclass(frozen=True, slots=True)
 class RequestCredentials:
     """The parts of a request in which an authenticator finds credentials: the headers, with lower-case names, and the
-    gateway's event that invoked a function, None without one."""
+    gateway's event that invoked a function, or one of the same form that the adapter for another cloud has made; None
+    without a gateway."""
 
     headers: Mapping[str, str]
     event: object = None
@@ -50,5 +51,6 @@ class Authenticator(Protocol):
     async def authenticate(self, credentials: RequestCredentials) -> AuthenticationResult | None:
         """Returns the caller of a request; None if the request has no credentials of this kind, or of an issuer that
         this method does not know. Raises `NotAuthorized` for credentials of this kind that are wrong, expired or not
-        for this server, and `Unavailable` if they can't be verified now."""
+        for this server, also for the event of a gateway that names no caller if the request has no bearer token, and
+        `Unavailable` if the credentials can't be verified now."""
         ...

@@ -29,7 +29,7 @@ class Authorization(Enum):
     GRANTED = auto()
     """The privileges that the realm grants."""
     NOTHING = auto()
-    """There are no grants to check, and no configuration that turns the check off."""
+    """No caller can have grants, without a realm or without authentication, and the check of grants is not off."""
 
 
 def is_off(environment: Mapping[str, str]) -> bool:

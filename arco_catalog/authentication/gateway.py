@@ -1,5 +1,5 @@
-"""Reads the caller that API Gateway, or a function URL, has verified. It is in the event that invokes the function,
-which no client can write.
+"""Reads the caller that API Gateway, a function URL, or App Service has verified. It is in the event that invokes the
+function, which no client can write; for App Service the event is made of a header that clients can't set.
 
 Sources: API Gateway developer guide, "Working with AWS Lambda proxy integrations for HTTP APIs" and "Input format of a
 Lambda function for proxy integration"; Lambda developer guide, "Invoking Lambda function URLs".
@@ -57,8 +57,8 @@ class GatewayAuthenticator:
         if credentials.bearer is not None:
             return None  # the gateway did not verify it, and another authenticator may
         raise NotAuthorized(
-            "The gateway passed on no verified caller (by IAM, a JWT or Cognito authorizer), and the request has no "
-            "bearer token: send a token, or give the route an authorizer"
+            "The gateway passed on no verified caller (by IAM, a JWT or Cognito authorizer, or the authentication of "
+            "App Service), and the request has no bearer token: send a token, or let the gateway authenticate callers"
         )
 
     def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:

@@ -76,9 +76,9 @@ class NoUsableKey(ValueError):
 
 def parse_keys(body: bytes) -> Sequence[PublicKey]:
     """Returns the public keys of a key set (JWKS) by which this server verifies signatures: with an id, a supported
-    type and no private part, of RSA with a length in `RSA_BYTES`, and on Edwards curves no point for which anyone can
-    sign. Skips others. Raises `NoUsableKey` if none remains, and `ValueError` if the set has more than `MAX_KEYS` keys,
-    or if the body is no key set."""
+    type and no private part, not for another use than signatures, of RSA with a modulus of `RSA_BYTES` and a short
+    exponent, and on Edwards curves no point for which anyone can sign. Skips others. Raises `NoUsableKey` if none
+    remains, and `ValueError` if the set has more than `MAX_KEYS` keys, or if the body is no key set."""
     document = loads(body)
     found = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(found, list) or len(found) > MAX_KEYS:
@@ -107,14 +107,15 @@ def _verifies(jwk: JsonObject) -> bool:
 
 
 def _length(number: object) -> int:
-    """Returns the number of bytes of a number that a published key has in base64url, without leading zeros; 0 if it is
-    malformed."""
+    """Returns the number of bytes of a number that a published key has in base64url, without leading zeros; 0 if it
+    can't be decoded."""
     return len(_decoded(number).lstrip(b"\0"))
 
 
 def _decoded(value: object) -> bytes:
-    """Returns the bytes of a base64url text in a published key; no bytes for a malformed text, and for any other
-    value."""
+    """Returns the bytes of a base64url text in a published key, without the ASCII characters in it that are not of
+    base64. Returns no bytes if the rest can't be decoded, for a text that is not ASCII, and for a value that is not a
+    text."""
     if not isinstance(value, str):
         return b""
     try:
@@ -125,8 +126,8 @@ def _decoded(value: object) -> bytes:
 
 def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) -> str:
     """Returns the URL of an issuer's keys in its discovery document. Raises `ValueError` for a document of another
-    issuer or without a URL, and `StoreDenied` for a URL that is not HTTPS, unless `plain_loopback` allows HTTP to this
-    machine."""
+    issuer, without a URL, or not in JSON, and `StoreDenied` for a URL that is not HTTPS, unless `plain_loopback` allows
+    HTTP to this machine, or that has a user, a fragment or blanks."""
     document = loads(body)
     if not isinstance(document, dict) or document.get("issuer") != issuer:
         raise ValueError("the issuer's discovery document names another issuer, or none")
@@ -139,8 +140,8 @@ def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) ->
 
 def over_https(now_ms: Callable[[], int], *, plain_loopback: bool = False) -> Get:
     """Returns a function that gets documents by HTTPS, without following redirects; with `plain_loopback`, from this
-    machine by HTTP too. It raises `StoreError` for any other URL, for an answer that is not 200 and for one that is too
-    long."""
+    machine by HTTP too. It raises `StoreError` for any other URL, without a complete answer in time, for one that is
+    not 200 and for one that is too long."""
 
     async def get(url: str, max_bytes: int) -> bytes:
         response = await fetch(url, {}, now_ms, max_bytes, plain_loopback=plain_loopback)

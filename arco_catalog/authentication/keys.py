@@ -61,8 +61,9 @@ class TokenKeys:
 
 def parse_keys(text: str) -> TokenKeys:
     """Parses 1 to `MAX_KEYS` keys, the one that signs new tokens first: each at least 32 bytes without blanks, as
-    `openssl rand -base64 48` prints, separated by commas or blanks. A key that is there twice counts once. Raises
-    `ValueError`, which quotes none, for another number of keys, and for one that is short or not random."""
+    `openssl rand -base64 48` prints, separated by commas or blanks. A key that is there twice is returned once, but
+    counts twice. Raises `ValueError`, which quotes none, for another number of keys, and for one that is short or does
+    not have 8 different bytes."""
     keys = [part.encode() for part in _SEPARATOR.split(text) if part]
     if not 1 <= len(keys) <= MAX_KEYS:
         raise ValueError(
@@ -154,8 +155,8 @@ class KeySource:
         return found
 
     def _age_ms(self) -> int:
-        """Returns the milliseconds since the signing keys were last read; `MAX_AGE_MS` if the clock was set back
-        since."""
+        """Returns the milliseconds since the signing keys were last read, or a read failed and the old ones stayed;
+        `MAX_AGE_MS` if the clock was set back since."""
         age = self._now_ms() - self._read_ms
         return age if age >= 0 else MAX_AGE_MS
 

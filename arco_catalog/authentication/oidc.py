@@ -135,8 +135,8 @@ def _claims_by_any(keys: Sequence[PublicKey], token: str, algorithm: str, issuer
 
 
 def key_id(unverified: UnverifiedToken) -> str:
-    """Returns the id of the key that a token names. Raises `NotAuthorized` for a token without one, of another type
-    than access tokens, or with the header `crit`."""
+    """Returns the id of the key that a token names. Raises `NotAuthorized` for a token without one of at most
+    `MAX_KEY_ID` characters, of another type than access tokens, or with the header `crit`."""
     header, kind = unverified.header, unverified.header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower() not in KINDS or "crit" in header:
         raise NotAuthorized("The token is not an access token: its header has another 'typ', or has 'crit'")

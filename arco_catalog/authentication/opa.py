@@ -120,13 +120,14 @@ class PolicyAgent:
         return {question: queried_ms if place in allowed else None for place, question in enumerate(questions)}
 
     async def _result(self, url: str, given: JsonObject) -> JsonValue:
-        """Sends an input to the rule at a URL, and returns the result. Raises `Unavailable` if the policy does not
-        respond, or responds with another status than 200, or with something else than a result in JSON."""
+        """Sends an input to the rule at a URL, and returns the result. Raises `Unavailable` if the policy can't be
+        queried, does not respond completely in time, or responds with another status than 200, or with something else
+        than a result in JSON."""
         try:
             response = await self._send(url, dumps({"input": given}))
         except StoreError as error:
             raise Unavailable(
-                f"It is unknown whether the policy allows this request, since it does not respond: {error}"
+                f"It is unknown whether the policy allows this request, since it could not be queried: {error}"
             ) from error
         if response.status != 200:
             raise _unreadable(url, f"the policy answered with status {response.status}")
@@ -214,7 +215,7 @@ def load_policy_agent(environment: Mapping[str, str], runtime: Runtime) -> tuple
 
 def _read_token(path: str) -> str:
     """Reads the bearer token in a file. Raises `ValueError`, which names the variable, if it can't be read, or is not
-    one line of printable ASCII of at most `MAX_TOKEN_BYTES`."""
+    one line of printable ASCII without blanks, of at most `MAX_TOKEN_BYTES`."""
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_TOKEN_BYTES + 1)
@@ -222,5 +223,8 @@ def _read_token(path: str) -> str:
         raise ValueError(f"{OPA_TOKEN_FILE.name}: {error}") from error
     token = text.strip().decode("ascii", "replace")
     if not token or len(text) > MAX_TOKEN_BYTES or not token.isascii() or not token.isprintable() or " " in token:
-        raise ValueError(f"{OPA_TOKEN_FILE.name}: {path} holds no token: one line of printable ASCII")
+        raise ValueError(
+            f"{OPA_TOKEN_FILE.name}: {path} holds no token: expected one line of printable ASCII without blanks, at "
+            f"most {MAX_TOKEN_BYTES:,} bytes"
+        )
     return token

@@ -67,8 +67,8 @@ def fingerprint(secret: Secret) -> str:
 
 class Secrets:
     """Hashes the secrets of principals to store them, and checks presented secrets against stored ones. One thread of a
-    process works on chosen secrets, one at a time; if more than `waiting` wait for it, a call raises
-    `TooManyRequests`."""
+    process works on chosen secrets, one at a time; a call for one more raises `TooManyRequests` if `waiting` calls of
+    this object wait for it already."""
 
     def __init__(self, entropy: Entropy, waiting: int = WAITING) -> None:
         self._entropy = entropy

@@ -25,7 +25,7 @@ def verified_claims(
     require: Sequence[str],
 ) -> JsonObject:
     """Returns the claims of a token, if it is signed with the key and the algorithm, by the issuer, for one of the
-    audiences, and has all claims of `require`. `key` is a secret in bytes, or a public key in the form of a key set.
+    audiences, and has all claims of `require`. `key` is a secret in bytes, or a public key as a key set has it (JWK).
     Does not check times: the caller does. Raises `NotAuthorized` for any other token; the message quotes nothing of
     it."""
     from jwt import PyJWK, PyJWT

@@ -3,8 +3,8 @@ form of Polaris's `oauth-tokens-api`, which clients of the Iceberg REST catalog 
 
 Token exchange is not impersonation. Its subject must be a live token of this server and realm, and the result has no
 more rights. An unsigned subject, which Trino sends for its users, is accepted only from a principal that is registered
-to act for others, and never for a principal that manages access. Where client credentials are sent, nothing else is
-read: Java sends its expired token with them.
+to act for others, and never for a principal that manages access. Where client credentials are sent, no token is read:
+Java sends its expired token with them.
 
 The scope `execute_tasks` is for the delegation service. It requires the principal role of that name, and a token with
 this scope alone activates no principal role.
@@ -107,7 +107,9 @@ def parse_form(body: bytes) -> Mapping[str, str]:
         pairs = parse_qsl(body.decode("ascii"), max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError as error:
         raise OAuthError(
-            "invalid_request", f"The request body is not a form in ASCII of at most {MAX_FIELDS} fields"
+            "invalid_request",
+            f"The request body is not a form in ASCII of at most {MAX_FIELDS} fields, or has percent escapes that are "
+            "not UTF-8",
         ) from error
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -173,8 +175,8 @@ class TokenEndpoint:
     ) -> TokenClaims:
         """Returns the claims of a token for the client with this id and secret, with the roles that the scope requests;
         whether the client has these roles is not tested here. Raises `OAuthError` for an unknown client, a wrong
-        secret, an unknown scope, and the scope for tasks if the client does not have the role for it; and
-        `TooManyRequests` if too many secrets are being checked."""
+        secret, an unknown scope, and the scope for tasks if the client does not have the role for it or must rotate the
+        secret first; and `TooManyRequests` if too many secrets are being checked."""
         principal = None if len(client_id) > MAX_CLIENT_ID else await principals.by_client_id(client_id)
         found = await self.secrets.check(secret, () if principal is None else principal.secrets)
         if principal is None or found is None:
@@ -183,7 +185,8 @@ class TokenEndpoint:
         if executes_tasks and not await principals.has_role(principal, EXECUTE_TASKS):
             raise OAuthError(
                 "invalid_scope",
-                f"The scope requests {EXECUTE_TASKS}, and the client does not have the principal role of that name",
+                f"The scope requests {EXECUTE_TASKS}, and the client does not have the principal role of that name, or "
+                "must rotate the client secret first",
             )
         token_claims = TokenClaims(realm, principal.entity, principal.name, client_id, roles, fingerprint(found))
         return replace(token_claims, executes_tasks=executes_tasks)
@@ -216,7 +219,8 @@ class TokenEndpoint:
     async def _live(self, token: str, realm: str, principals: Principals) -> TokenClaims:
         """Returns the claims of a token that this server issued in the realm, with the principal's present name, if it
         is valid, the principal exists, the secret that it was issued for is still valid, and the actor that it names,
-        if any, may still act for the principal. Raises `OAuthError` otherwise."""
+        if any, may still act for the principal. Raises `OAuthError` otherwise, and `Unavailable` as `_by_exchange`
+        does."""
         dead = OAuthError("invalid_grant", _DEAD_SUBJECT)
         try:
             verified = await self.tokens.verify(token)
@@ -246,7 +250,7 @@ class TokenEndpoint:
         refused = OAuthError(
             "unauthorized_client",
             "The subject token is not signed, and the request has no valid bearer token of a client that may act for "
-            "the principal in it",
+            "the principal in it, or there is no such principal",
         )
         bearer = RequestCredentials(headers).bearer
         if bearer is None:
@@ -325,5 +329,5 @@ async def _check_may_act(actor: PrincipalEntry, principal: PrincipalEntry, princ
         raise OAuthError(
             "unauthorized_client",
             "The client may not act for the principal of the subject token, which is not signed or was issued to a "
-            "client that acts for others",
+            "client that acts for others: the client is not registered for that, or the principal manages access",
         )

@@ -108,8 +108,8 @@ class OwnTokens:
         return (await self._keys.current()).find(key.id) is not None
 
     async def _key_of(self, unverified: UnverifiedToken) -> SigningKey:
-        """Returns the key of this server that a token names as its signer. Raises `NotAuthorized` for any other
-        token."""
+        """Returns the key of this server that a token names as its signer. Raises `NotAuthorized` for any other token,
+        and `Unavailable` if the keys can't be read and there are no old ones."""
         header = unverified.header
         if header.get("alg") != ALGORITHM or header.get("typ") != KIND or "crit" in header:
             raise NotAuthorized(

@@ -63,12 +63,12 @@ class Acceptor:
                 task.cancel()
 
     async def wait_closed(self) -> None:
-        """Returns at once: nothing is open after `close`. uvicorn awaits this method of a server."""
+        """Returns at once, even while accepted connections are open. uvicorn awaits this method of a server."""
 
     def _accept(self) -> None:
-        """Accepts connections that wait at the listener, up to `AT_ONCE`. If there are too many, cuts one by
-        `Crowd.make_room`, or pauses if that cuts none; also pauses, and logs a warning, if there is no descriptor or
-        memory for one. Raises any other `OSError` of the listener."""
+        """Accepts connections that wait at the listener, up to `AT_ONCE`, or until none waits. If there are too many,
+        cuts one by `Crowd.make_room`, or pauses if none may be cut; also pauses, and logs a warning, if there is no
+        descriptor or memory for one. Raises any other `OSError` of the listener."""
         for _ in range(AT_ONCE):
             if self._crowd.full:
                 if not self._crowd.make_room():
@@ -95,7 +95,7 @@ class Acceptor:
 
     async def _connect(self, accepted: socket.socket) -> None:
         """Makes a connection of an accepted socket, with TLS if there is a certificate. If the client has closed, or
-        does not speak TLS, closes the socket and no longer counts it."""
+        the TLS handshake fails or takes longer than `HANDSHAKE_SECONDS`, closes the socket and no longer counts it."""
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -42,13 +42,13 @@ def run(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
 
 
 async def _original(session: Session) -> str | None:
-    """Returns the place of the original of a copy; None for a catalog that is no copy."""
+    """Returns the place of the original of a copy; None for a catalog that is no copy, or was adopted before."""
     return (await session.state.head()).copy_of
 
 
 def _print(found: Sequence[JsonObject], *, confirmed: bool) -> None:
     """Writes the copies of catalogs, and if the adoption was not `confirmed`, how to adopt them; or that there is no
-    copy."""
+    copy to adopt."""
     if found:
         state = "adopted" if confirmed else "a copy"
         print(table(HEADINGS, [(format_text(each["name"]), format_text(each["copy_of"]), state) for each in found]))
@@ -58,4 +58,4 @@ def _print(found: Sequence[JsonObject], *, confirmed: bool) -> None:
                 "again, run: arco adopt --original-is-deleted"
             )
     else:
-        print("No catalog here is a copy.")
+        print("No catalog here is a copy that is still to be adopted, as far as they can be read.")

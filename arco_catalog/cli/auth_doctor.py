@@ -111,7 +111,7 @@ def _advice(found: AuthenticationResult) -> str:
 
 
 def _claims(token: UnverifiedToken) -> str:
-    """Formats the algorithm and key id of a token, and the claims in `CLAIMS` that it has, cut to `MAX_SHOWN`
+    """Formats the algorithm and key id of a token, and the claims in `CLAIMS` that it has, every one cut to `MAX_SHOWN`
     characters."""
     shown = {**{name: token.header.get(name) for name in ("alg", "kid")}, **token.claims}
     parts = (f"{name}={shown[name]}" for name in ("alg", "kid", *CLAIMS) if shown.get(name) is not None)
@@ -119,8 +119,8 @@ def _claims(token: UnverifiedToken) -> str:
 
 
 def _settings(options: CatalogOptions, token: UnverifiedToken) -> str:
-    """Returns the variables with which the claims of a token must agree, or with which a token of the catalog's own is
-    verified."""
+    """Returns advice about a token that was not accepted: the variables with which the claims must agree, with their
+    values; for a token of the catalog's own, to log in again, or the names of the variables with the keys."""
     if token.issuer == ISSUER:
         keys = (TOKEN_KEY, TOKEN_KEY_FILE, TOKEN_KEY_SECRET)
         return (

@@ -62,7 +62,8 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
 
 def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bool) -> int:
     """Writes the records of the backup in the file `archive` to a store, in which the catalog or realm must not exist;
-    with `dry` only reads the backup. Displays what was or would be written. Returns 0. Raises `CliError`."""
+    with `dry` only tests that it is of the right kind and that nothing is there, and writes nothing. Displays what was
+    or would be written. Returns 0. Raises `CliError`."""
 
     async def work() -> JsonObject:
         read = await Archive.opened(Path(archive))
@@ -80,7 +81,10 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     print(f"{verb}: {held['objects']:,} objects of the backup, as of {format_time(held.get('made_ms'))} (UTC)")
     copies = sorted(str(each["copy_of"]) for each in objects(report, "registries") if each.get("copy_of") is not None)
     for copy_of in copies:
-        print(f"This is a copy of the catalog at {copy_of}, and deletes no files until `arco adopt`")
+        print(
+            f"This is a copy of the catalog at {copy_of}, and deletes no files of tables until "
+            "`arco adopt --original-is-deleted`"
+        )
     taken_back = sum(
         each["purges_taken_back"]
         for each in objects(report, "registries")

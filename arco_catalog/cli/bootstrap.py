@@ -69,11 +69,12 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
 
 async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *, reopen: bool) -> Credentials:
     """Makes the realm and the first catalog, and returns the credentials of the root principal. Raises `CliError` for a
-    realm beside one at the root of the store, and if the realm was made, and the catalog was not."""
+    realm beside one at the root of the store, and if the realm was made, and the catalog was not; and the errors of
+    `bootstrap`, as for a realm that exists."""
     if not realm.at_root and await realm_exists(Realm(DEFAULT_REALM, realm.deployment)):
         raise CliError(
-            f"the realm {realm.name} was not made: there is a realm at the root of {options.store}, and such a store "
-            "can have no other; leave out --realm to use that one"
+            f"the realm {realm.name} was not made: there is a realm, perhaps a dropped one, at the root of "
+            f"{options.store}, and such a store can have no other; leave out --realm to use that one"
         )
     root = f"{realm.prefix}/{options.warehouse}".strip("/")
     location = realm.deployment.base.below(root, "warehouse")

@@ -57,10 +57,10 @@ _PAIRS = partial(parse_pairs, "--property", "owner=sales")
 
 @dataclass(frozen=True, slots=True)
 class CatalogArguments:
-    """The arguments of an action of `arco catalogs` on one catalog. In an update None or an empty sequence leaves a
-    value as it is; in a create it takes the default. `removed` are keys of properties that an update removes. With
-    `cancel_purges` a drop cancels purges that have deleted nothing yet. `root` is the folder with the state of the
-    catalog to undrop."""
+    """The arguments of an action of `arco catalogs` on one catalog. In an update or undrop None or an empty sequence
+    leaves a value as it is; in a create it takes the default. `kind` is not for an update. `removed` are keys of
+    properties that an update removes. With `cancel_purges` a drop cancels purges that have not begun. `root` is the
+    folder with the state of the catalog to undrop."""
 
     kind: str | None
     base: str | None
@@ -143,9 +143,9 @@ async def _carry_out_action(
 async def _undrop(
     realm: Realm, session: Session, options: CatalogOptions, name: str, arguments: CatalogArguments
 ) -> JsonObject:
-    """Undrops the catalog that `_stray` finds, with the properties and the storage that the arguments give, and returns
-    it with the purges that were cancelled. If the state has no record of the catalog, the storage type is by default
-    that of the given base location."""
+    """Undrops the catalog that `_stray` finds, with the type, the properties and the storage that the arguments give,
+    and returns it with the purges that were cancelled. If the state has no record of the catalog, the storage type is
+    by default that of the given base location."""
     properties: dict[str, JsonValue] = {**_PAIRS(arguments.properties)}
     if arguments.base is not None:
         properties[BASE_LOCATION] = canonical_url(arguments.base, options.environment)
@@ -164,8 +164,9 @@ async def _undrop(
 
 async def _stray(realm: Realm, session: Session, name: str, root: str | None) -> StrayCatalog:
     """Finds the catalog to undrop: the one with this `root`; else the one that has the name in the realm, if an
-    interrupted drop left its state closed; else the only catalog that was dropped under this name. Raises `NotThere` if
-    there is none, `NotFound` if there is none at `root`, and `CliError` if there are several."""
+    interrupted drop left its state closed; else the only catalog that was dropped under this name, of those that can be
+    read. Raises `NotThere` if there is none, `CliError` if there are several, and for a `root` the errors of
+    `find_stray`, such as `NotFound`."""
     if root is not None:
         return await find_stray(realm, session, root)
     named = find_catalog(await load_keys(session, [catalog_key(name)]), name)
@@ -179,7 +180,8 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
     if not found:
         beside = f", {len(strays.errors)} of which can't be read" if strays.errors else ""
         raise NotThere(
-            f"there is no dropped catalog {name!r} in this realm: `arco catalogs list --dropped` shows all{beside}"
+            f"there is no dropped catalog {name!r} in this realm: `arco catalogs list --dropped` lists the dropped "
+            f"catalogs{beside}"
         )
     raise CliError(
         f"nothing was changed, because several dropped catalogs had the name {name!r}: choose one by --folder "

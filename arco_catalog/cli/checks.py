@@ -57,7 +57,7 @@ class Check:
 
 class Checks:
     """Runs the checks of `arco doctor` on a store: on its catalog, or on all catalogs of its realm. They make no
-    catalog: conditional writes are tried only in a store that has a catalog or a realm."""
+    catalog: conditional writes are tried only if there is a catalog or a realm, or --realm names one."""
 
     def __init__(self, options: CatalogOptions) -> None:
         self._options = options
@@ -68,7 +68,9 @@ class Checks:
 
     async def run(self) -> list[Check]:
         """Runs the checks of `arco doctor` on the store and its catalogs, and returns the results in order. A check
-        that an earlier failure makes impossible has the status `SKIPPED`; nothing is raised for a failed one."""
+        that an earlier failure makes impossible has the status `SKIPPED`; the checks of the credentials and of allowed
+        locations are left out instead. A failed one raises nothing, but `StoreError` is raised if the store
+        fails while the registry of a realm is read."""
         self._done = [packages(self._options.store)]
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._check_credentials())
@@ -109,7 +111,8 @@ class Checks:
 
     async def _check_store(self, session: Session) -> None:
         """Records whether the store can be listed and HEAD can be read, and if so the checks that need this: the clock,
-        the realm or catalog, conditional writes (skipped without a catalog or realm) and the allowed locations."""
+        the realm or catalog, conditional writes (not tried without a realm or a valid HEAD of the catalog) and the
+        allowed locations."""
         store = session.state.store
         missing = missing_folder(self._options.store)
         if missing is not None:
@@ -166,7 +169,8 @@ class Checks:
     async def _of_realm(self, session: Session) -> list[Check] | None:
         """Returns a check for each catalog of the realm, whose HEAD is read, or one warning if the realm has no
         catalog; None if the options name no realm and there is none at the root of the store. A realm that the options
-        name and that does not exist is a failed check."""
+        name and that does not exist is a failed check. Raises `StoreError` and `InternalError` if the registry of the
+        realm can't be read."""
         options, name = self._options, "catalog"
         named = () if options.realm is None else (options.realm,)
         try:

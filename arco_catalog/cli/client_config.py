@@ -62,7 +62,7 @@ class Login:
     @classmethod
     def of(cls, auth: Sequence[str]) -> "Login | None":
         """Returns the login for the methods of authentication of a server: that of `internal` if it is among them, else
-        that of `oidc`; None for others, which need no setting of the client."""
+        that of `oidc`; None for others, for which no setting of the client is written."""
         if INTERNAL in auth:
             return cls("credential", "CLIENT_ID:CLIENT_SECRET", exchanged=True)
         return cls("token", "TOKEN", exchanged=False) if OIDC in auth else None

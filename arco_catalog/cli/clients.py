@@ -28,7 +28,7 @@ class StoreClient:
 
     def open(self, url: str, environment: Mapping[str, str]) -> ObjectStore:
         """Opens the store through this client: its variables override the environment. Raises `ValueError` if the URL
-        does not name a store."""
+        does not name a store, a variable is invalid, or the package that the store needs is not installed."""
         return open_store(url, {**environment, **self.variables})
 
 
@@ -67,7 +67,7 @@ def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
     """Returns the reason why this project's HTTP client refuses an S3 store, so that only the SDK can reach it. Returns
     None if the client does not refuse it, for stores other than S3, and if a missing package or the lack of a valid
     endpoint prevents the check: the first use of the store reports these. Raises `ValueError` for a URL that names no
-    store."""
+    store, and for an unknown client in ARCO_S3_CLIENT."""
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         return None

@@ -22,7 +22,7 @@ def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 def as_json(value: JsonValue) -> str:
     """Formats a value as indented JSON. Next to every field with a time in milliseconds since 1970 (a name with `_ms`
     or `_ts` at the end) it puts a field with the same time as text: `updated_time` for `updated_ms`, and `time` for
-    `at_ms`. Durations get none. Control characters are escaped."""
+    `at_ms`. The durations in `DURATIONS` get none. Control characters are escaped."""
     return escaped(json.dumps(_with_times(value), indent=2, ensure_ascii=False))
 
 
@@ -68,7 +68,8 @@ def format_duration(ms: JsonValue) -> str:
 
 def format_author(record: JsonObject) -> str:
     """Formats the author of a commit or of a registry operation: the principal, a dash if there is none, the session of
-    an assumed role, and in parentheses the engine and the client, if the client is known."""
+    an assumed role or the id of the principal that acts for this one, and in parentheses the engine and the client, if
+    the client is known."""
     source, session, engine = (record.get(field) for field in ("source", "session", "engine"))
     client = format_client(source) if isinstance(source, dict) else None
     if isinstance(engine, str) and client is not None:

@@ -1,6 +1,7 @@
 """Writes the scripts with which shells complete commands and options of `arco`, from the parser.
 
-Each script is a pure function of the parser. The shell completes file names for a value without known choices.
+Each script is a pure function of the parser. The shell completes file names for a value without known choices; bash
+does so for every value of an option.
 """
 
 import argparse
@@ -68,8 +69,8 @@ def _one_line(text: str) -> str:
 
 
 def _bash(program: str, commands: Sequence[CompletedCommand]) -> str:
-    """Returns the completion script for bash: it offers the commands, then the options and choices of a command, or
-    else files."""
+    """Returns the completion script for bash: it offers the commands, then the options of a command and the choices of
+    the first argument, or else files, also for the values of options with known choices."""
     cases = [f"    {each.name}) words={_sh(' '.join(_all_words(each)))} ;;" for each in commands]
     names = " ".join(each.name for each in commands)
     return f"""\
@@ -89,7 +90,8 @@ complete -o default -F _{program} {program}
 
 
 def _all_words(command: CompletedCommand) -> Iterator[str]:
-    """Yields the names and options that can follow a command."""
+    """Yields the words that the completion of bash offers behind a command: the choices of the first argument, and the
+    names of the options."""
     yield from command.arguments
     for word in command.words:
         yield from word.names

@@ -1,5 +1,5 @@
 """Declares the arguments of `arco completion`, and prints the completion script of a shell. The script is made from the
-parser of the command line, so it has all commands and options."""
+parser of the command line, so it has all commands, and the options that are not hidden."""
 
 import argparse
 from collections.abc import Mapping

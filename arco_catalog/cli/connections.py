@@ -63,7 +63,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that this connection holds in memory: of incomplete heads, and of waiting requests."""
+        """Bytes that this connection holds in memory: of an incomplete head or the framing of a body, and of waiting
+        requests."""
         return self._overhead + self._queued
 
     def cut(self) -> None:
@@ -105,13 +106,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._crowd.check_kept(self)
 
     def _parse(self, data: bytes) -> None:
-        """Feeds received bytes to the parser. Logs an invalid request and responds with 400 to it, and declines an
-        upgrade."""
+        """Feeds received bytes to the parser, and declines an upgrade. Logs an invalid request, or one too many that is
+        pipelined, and ends the connection as `send_400_response` does."""
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
-            self.logger.warning("Invalid HTTP request received.")
+            self.logger.warning(
+                "Invalid HTTP request received, or more than %d pipelined: the connection is closed", MAX_PIPELINED
+            )
             self.send_400_response("Invalid HTTP request received.")
         except httptools.HttpParserUpgrade as offer:
             self._decline(data[offer.args[0] :])
@@ -150,9 +153,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(LINGER_SECONDS, self.cut)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers 400 to bytes that are not a request, or to too many pipelined ones, counts it, and closes. If another
-        request on the connection waits for an answer, closes without this one: the client would take the 400 for that
-        answer, which may be a commit's."""
+        """Counts bytes that are not a request, or too many pipelined requests, answers 400, and closes. If a request on
+        the connection waits for an answer, as with pipelined ones, closes without the 400: the client would take it for
+        that answer, which may be a commit's."""
         self._crowd.when_one_is_refused("malformed" if len(self.pipeline) < MAX_PIPELINED else "pipelined")
         if self.cycle is None or self.cycle.response_complete:
             super().send_400_response(msg)
@@ -160,8 +163,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Begins a request, and the time limit for the head. Raises `ConnectionError` if `MAX_PIPELINED` requests wait,
-        after which `_parse` responds with 400 or closes. Does nothing while a new parser reads the framing of a
+        """Begins a request, and the time limit for the head. Raises `ConnectionError` if `MAX_PIPELINED` requests wait
+        already, after which `_parse` closes the connection. Does nothing while a new parser reads the framing of a
         head."""
         if self._resuming:
             return
@@ -195,7 +198,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Passes a piece of a body to the request, and sets the count of bytes outside of bodies to 0."""
+        """Passes a piece of a body to the request, unless that was answered already, and sets the count of bytes
+        outside of bodies to 0."""
         self._keep(0, self._queued)
         super().on_body(body)
 
@@ -208,8 +212,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Starts the next request that waits on the connection after a response was sent. If none waits, it reports the
-        connection as idle, and closes it after uvicorn's keep-alive time."""
+        """Starts the next request that waits on the connection after a response was sent, unless it is being closed. If
+        none waits, it reports the connection as idle, and closes it after uvicorn's keep-alive time."""
         if not self.pipeline:
             self._keep(self._overhead, 0)
             self._crowd.idle(self)
@@ -236,7 +240,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _keep(self, overhead: int, queued: int) -> None:
         """Records how many bytes this connection holds in memory, here and in the sum of all connections: `overhead`
-        bytes of an incomplete head, and `queued` bytes of requests that wait behind another."""
+        bytes of an incomplete head or the framing of a body, and `queued` bytes of requests that wait behind
+        another."""
         self._crowd.kept_bytes += overhead + queued - self.kept_bytes
         self._overhead, self._queued = overhead, queued
 

@@ -47,17 +47,17 @@ SERVED = ("name", "type", "properties", "createTimestamp", "lastUpdateTimestamp"
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """What an object would be here, None if there can't be such an object; and `left_out`, what of it would be missing:
-    each the name of a field, empty for the object itself, and the reason."""
+    """What an object would be here, None if there can't be such an object; and `left_out`, what of it would be missing
+    or without an effect: pairs of a label such as `property a`, empty for the object itself, and the reason."""
 
     object: RealmObject | None
     left_out: Sequence[tuple[str, str]] = ()
 
 
 def counterpart(source: RealmObject) -> Counterpart:
-    """Returns what an object of a foreign realm would be here, as far as it can be, with the reason for every part that
-    is left out; without an object, and with the reason, for one that can't be here. Objects other than principals,
-    roles, catalogs and grants are returned as they are."""
+    """Returns what an object of a foreign realm would be here, as far as it can be, with the reasons for properties,
+    and for fields of catalogs, that are left out or have no effect; without an object, and with the reason, for one
+    that can't be here. Objects other than principals, roles, catalogs and grants are returned as they are."""
     try:
         match source.kind:
             case Kind.PRINCIPAL | Kind.PRINCIPAL_ROLE | Kind.CATALOG_ROLE:
@@ -126,7 +126,10 @@ def _catalog(source: RealmObject) -> Counterpart:
     storage = mapping(document, "storageConfigInfo")
     of_type = storage.get("storageType")
     if not isinstance(of_type, str) or of_type not in STORAGE_SCHEMES:
-        raise BadRequest(f"the storage type {of_type!r} is unknown here: expected {', '.join(STORAGE_SCHEMES)}")
+        raise BadRequest(
+            f"the catalog names no storage type, or one that is unknown here ({of_type!r}): expected "
+            f"{', '.join(STORAGE_SCHEMES)}"
+        )
     kept: JsonObject = {"storageType": of_type, "allowedLocations": [*texts(storage, "allowedLocations")]}
     for name, value in storage.items():
         if name in FIELDS[of_type]:
@@ -160,7 +163,9 @@ def _grant(source: RealmObject) -> Counterpart:
         raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
     lowest = {"catalog": 0, "namespace": 1}.get(kind, 2)
     if len(levels) < lowest or (kind == "catalog" and levels) or not all(levels):
-        raise BadRequest(f"the grant does not name a {kind}")
+        raise BadRequest(
+            f"the grant does not name a {kind}: a part of the name is missing or empty, or there are too many"
+        )
     namespace: list[JsonValue] = [*(levels if kind == "namespace" else levels[:-1])]
     grant: JsonObject = {"type": kind, "privilege": privilege}
     if kind != "catalog":

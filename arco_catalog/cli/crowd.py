@@ -117,9 +117,9 @@ class Crowd:
         return False
 
     def check_kept(self, member: Member) -> None:
-        """Cuts a connection, and reports that to `when_one_is_refused`, if all together buffer more than the limit: the
-        new or idle one that buffers the largest number of bytes, or `member`, which has just sent, if no such
-        connection buffers any."""
+        """Cuts a connection, and reports that to `when_one_is_refused`, if all that are not being cut already buffer
+        more than the limit together: the new or idle one that buffers the largest number of bytes, or `member`, which
+        has just sent, if no such connection buffers any."""
         leaving = sum(each.kept_bytes for each in self._leaving)
         if self.kept_bytes - leaving > self._max_kept_bytes:
             waiting = [each for each in (*self._new, *self._idle) if each.kept_bytes]
@@ -135,9 +135,9 @@ class Crowd:
 
 
 def max_connections(wanted: int) -> int:
-    """Returns how many connections the process may have: `wanted`, or fewer if the limit of file descriptors is low,
-    less `KEPT_FOR_OTHERS`. First raises the process's soft limit if necessary and possible. Raises `CliError` if
-    fewer than `FEWEST` connections are possible, and fewer than `wanted`."""
+    """Returns how many connections the process may have: `wanted`, or if the limit of file descriptors is too low for
+    that, the limit less `KEPT_FOR_OTHERS`. First raises the process's soft limit if necessary and possible. Raises
+    `CliError` if fewer than `FEWEST` connections are possible, and fewer than `wanted`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + KEPT_FOR_OTHERS
     if soft != resource.RLIM_INFINITY and soft < needed and soft != hard:
@@ -147,6 +147,7 @@ def max_connections(wanted: int) -> int:
     if allowed < min(wanted, FEWEST):
         raise CliError(
             f"the limit of open files is {soft}, and the server needs {KEPT_FOR_OTHERS + min(wanted, FEWEST)} to "
-            f"start, {KEPT_FOR_OTHERS} of them besides connections; raise the limit with ulimit -n"
+            f"start, {KEPT_FOR_OTHERS} of them besides connections; raise the hard limit, by ulimit -n as root or in "
+            "the settings of the service or container"
         )
     return allowed

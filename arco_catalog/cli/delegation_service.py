@@ -79,8 +79,8 @@ def run(options: DelegationOptions) -> int:
 
 
 async def _serve(options: DelegationOptions) -> None:
-    """Runs the delegation service until the process is stopped. Raises `CliError` if an option is invalid, or if the
-    store or the address can't be opened."""
+    """Runs the delegation service until the process is stopped. Raises `CliError` if an option is invalid, the limit of
+    open files is too low, or the store or the address can't be opened."""
     hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
     certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
     metrics = metrics_of(options)

@@ -36,7 +36,8 @@ def run(options: CatalogOptions, name: str, before: str, after: str | None, *, a
 
 def as_text(compared: JsonObject) -> str:
     """Formats a comparison: both versions, then one line a difference, with + for what was added, - for what was
-    dropped, and ~ for what changed, or a line that nothing differs."""
+    dropped, and ~ for what changed, or a line that nothing differs, also if only the version ids in a view's metadata
+    do."""
     lines = [*_differences(compared)] or ["Nothing differs."]
     heads = [f"{side.ljust(4)}  {_version(mapping(compared, side))}" for side in ("from", "to")]
     return "\n".join(map(escaped, [*heads, "", *lines]))
@@ -48,7 +49,8 @@ def _version(version: JsonObject) -> str:
 
 
 def _differences(compared: JsonObject) -> Iterator[str]:
-    """Yields the lines of a comparison of two versions of a table or view, in the order in which they are printed."""
+    """Yields the lines of a comparison of two versions of a table or view, in the order in which they are printed; none
+    about the version ids that views have in their metadata."""
     for name, change in mapping(compared, "fields").items():
         yield f"~ {name}: {_change(change)}"
     yield from _columns(mapping(compared, "schema"))

@@ -1,4 +1,5 @@
-"""`arco drop`: drops a table, view, generic table or semantic model. Only with --purge are files deleted, later."""
+"""`arco drop`: drops a table, view, generic table or semantic model. Files of a table are deleted only with --purge,
+later."""
 
 from contextlib import suppress
 
@@ -27,8 +28,9 @@ OTHERS = (
 
 def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> int:
     """Drops the table, view, generic table or semantic model with the name, the first of them that there is, in this
-    order; with `purge` only a table. Prints that `arco undrop` can restore it, with `purge` also until when. Returns 0.
-    Raises `CliError` if none of them, with `purge` no table, has the name."""
+    order; with `purge` only a table. Prints that `arco undrop` can restore it, and if a purge follows (not with
+    `purge.mode=off` or in a copy) until when. Returns 0. Raises `CliError` if none of them, with `purge` no table, has
+    the name."""
     namespace, table = parse_identifier(name)
 
     async def work() -> tuple[str, JsonValue]:
@@ -51,8 +53,8 @@ def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> in
 
 
 def _way_back(begins: JsonValue) -> str:
-    """Returns the sentence that `arco undrop` takes the drop back, with the time until which if a purge was requested,
-    which starts at `begins`."""
+    """Returns the sentence that `arco undrop` takes the drop back, with the time until which if a purge follows, which
+    starts at `begins`; None if none does."""
     if begins is None:
         return "`arco undrop` brings it back"
     return f"`arco undrop` brings it back until {format_time(begins)} UTC, when its files are deleted"

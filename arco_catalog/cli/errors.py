@@ -8,8 +8,8 @@ class CliError(Exception):
 
 
 class NotThere(CliError):
-    """A store, realm, catalog or other object that the options name does not exist, so the options are probably
-    wrong."""
+    """A store, realm, catalog or other object that a command needs does not exist, or the store can't be read; the
+    options may be wrong."""
 
     code = 2
 

@@ -37,7 +37,8 @@ HEADINGS = ("NAME", "TO", "DELIVERED UP TO", "FAILURES", "NEXT ATTEMPT (UTC)", "
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRequest:
-    """A subscription that is to be made: its name, its receiver, and which events it is to get."""
+    """A subscription that is to be made: its name, its receiver, which events it is to get, and whether a webhook may
+    have a private address."""
 
     name: str
     sink: str
@@ -66,8 +67,9 @@ def run_read(
     follow: bool,
 ) -> int:
     """Lists the events after a token, or from the beginning of the feed, or only `new` ones, of the time `since_ms` and
-    later, at most `limit`; with `follow` also events that enter later, until the command is stopped, and while there is
-    no feed it waits for one. The last event of each page has the token after it. Returns 0. Raises `CliError`."""
+    later, at most `limit`; with `follow` also events that enter later, until there are `limit` or the command is
+    stopped, and without a token it waits for a feed while there is none. The last event of each page has the token
+    after it. Returns 0. Raises `CliError`."""
     selected: JsonObject = {**event_filter, **({} if since_ms is None else {"since-timestamp-ms": since_ms})}
 
     async def work() -> None:
@@ -195,8 +197,8 @@ def run_unsubscribe(options: CatalogOptions, name: str) -> int:
 
 
 def run_dead_letters(options: CatalogOptions, name: str) -> int:
-    """Lists the events that the receiver of a subscription has not accepted, each as a line of JSON. Returns 0.
-    Raises `CliError`."""
+    """Lists the dead letters of a subscription: the events that the receiver did not accept, and that are not tried
+    again, each as a line of JSON with the reason. Returns 0. Raises `CliError`."""
 
     async def work() -> None:
         async with open_session(options, "events", find_catalog) as session:

@@ -31,7 +31,8 @@ _REPLACED = {
 class ExportOptions:
     """The options of `arco export`: the namespace `only` to export; the URL of Iceberg's API `to` which tables are
     registered, None for a plan on stdout, with the `warehouse` there and a file with the token; whether to `apply` the
-    plan, and to `replace` tables there that are other states of tables here; the `limit` of lines of one result."""
+    plan, and to `replace` tables there that are other states of tables here, and properties of namespaces that differ;
+    the `limit` of lines of one result; whether to print the report as JSON."""
 
     only: str | None
     to: str | None
@@ -45,7 +46,8 @@ class ExportOptions:
 
 def run(catalog: CatalogOptions, options: ExportOptions) -> int:
     """Writes the plan to stdout; with --to registers there what the plan has, or without --apply only reports what
-    would be registered. Returns 1 if something failed or is another table there, else 0. Raises `CliError`."""
+    would be registered. Returns 1 if something failed or is different there, and was not replaced, else 0. Raises
+    `CliError`."""
     only = () if options.only is None else parse_namespace(options.only)
     if options.to is None:
         return carry_out(lambda: _print_plan(catalog, only))
@@ -93,8 +95,9 @@ class _Runner:
         self._has_views = REGISTER_VIEW in target.endpoints
 
     async def take(self, entry: Entry) -> None:
-        """Makes a namespace, or registers a table or view, unless it is there; or plans that. Adds the result to the
-        report, a failure too, and for what the other catalog can't take over the reason."""
+        """Makes a namespace, or registers a table or view, if it is not there, or with `replace` brings a namespace or
+        table to the state here; or plans that. Adds the result to the report, a failure too, and for what the other
+        catalog can't take over the reason."""
         result, reason = Result.NO_COUNTERPART, entry.reason
         try:
             if entry.kind == "view" and not self._has_views:

@@ -23,7 +23,7 @@ LEFT_OUT = "left-out"
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One entry: a namespace with its properties, a table or view with its metadata file and uuid; or an object that
-    another catalog can't take over by Iceberg's API, with the `reason`."""
+    can't be read, or that another catalog can't take over by Iceberg's API, with the `reason`."""
 
     kind: str
     namespace: Namespace
@@ -40,7 +40,7 @@ class Entry:
 
     def to_json(self) -> JsonObject:
         """Returns the line of an export for this entry: a namespace with properties, a table or view with its metadata
-        file, or an object that another catalog can't take over, as `left-out` with its kind and the reason."""
+        file, or an object that can't be read or taken over, as `left-out` with its kind and the reason."""
         place: JsonObject = {"namespace": [*self.namespace]}
         if self.name:
             place["name"] = self.name
@@ -54,7 +54,7 @@ class Entry:
 async def entries_to_export(session: Session, only: Namespace = ()) -> AsyncIterator[Entry]:
     """Yields the entries of a catalog, a namespace before what is in it; with `only` the entries of this namespace, and
     the namespaces around it. The tables that the catalog writes about itself, in `system`, are left out. What can't be
-    read is an entry with the reason. Raises `StoreError`."""
+    read is an entry with the reason. Raises `StoreError`, and the errors of `entries_below`."""
     async for kind, levels in entries_below(session):
         around = kind == "namespace" and only[: len(levels)] == levels
         if levels[:1] == SYSTEM or not (around or levels[: len(only)] == only):

@@ -18,8 +18,9 @@ from storage_backends import StoreDenied, StoreError
 
 
 async def find_catalog(store: OpenStore) -> Session:
-    """Returns a session with the catalog that --warehouse names. Raises `NotThere` if the realm has no such catalog,
-    the catalog has no HEAD, or the store can't be read, and `StoreDenied` if the store denies that."""
+    """Returns a session with the catalog that --warehouse names. Raises `NotThere` if there is no such realm or
+    catalog, or the store can't be read, `StoreDenied` if the store denies that, and `HeadLost` if HEAD is missing
+    although the catalog has commits."""
     session = await find_catalog_even_empty(store)
     await _require_head(session, store)
     return session
@@ -36,7 +37,8 @@ async def find_catalog_with_state(store: OpenStore) -> Session:
 
 async def find_catalog_even_empty(store: OpenStore) -> Session:
     """Returns a session with the catalog that --warehouse names. In a store without a realm any name will do, whether
-    there is state or not; in a realm, raises `NotThere` for a name that is not one of the realm's catalogs."""
+    there is state or not; in a realm, raises `NotThere` for a name that is not one of the realm's catalogs. Raises as
+    `OpenStore.inventory` and `DeployedCatalog.open` do."""
     for each in (await store.inventory()).catalogs:
         if each.realm is None or each.name == store.options.warehouse:
             return store.session(each.open())
@@ -49,13 +51,14 @@ async def find_catalog_even_empty(store: OpenStore) -> Session:
 async def find_new_catalog(store: OpenStore) -> Session:
     """Returns a session that may create the catalog that --warehouse names. If the catalog is created, it records the
     rules for idempotency keys that the environment sets. Raises `CliError` if the store has a realm without this
-    catalog, since a catalog outside the realm would never be served, and `ValueError` for an invalid variable."""
+    catalog, since a catalog outside the realm would never be served, if --realm names no realm, and if the store can't
+    be read; `ValueError` for an invalid variable."""
     try:
         session = await find_catalog_even_empty(store)
     except NotThere as error:
         raise CliError(
-            f"catalog {store.options.warehouse!r} was not made: the store {store.options.store} has a realm, in which "
-            "`arco init` makes no catalog; use `arco catalogs create`"
+            f"catalog {store.options.warehouse!r} was not made: {error}; in a store with a realm, "
+            "`arco catalogs create` makes catalogs, and `arco init` makes none"
         ) from error
     policy = key_policy_from_env(store.options.environment)
     return session.catalog.session(replace(session.request, key_policy=policy), session.access)
@@ -107,7 +110,8 @@ async def find_registry_without_head(store: OpenStore) -> Session:
 
 async def find_backup_source(store: OpenStore) -> tuple[Session, Realm | None]:
     """Returns what a backup reads: a session with the realm's registry, and the realm; or a session with the catalog of
-    a store without a realm, and None. Raises `NotThere` if --realm names no realm, or that catalog has no HEAD."""
+    a store without a realm, and None. Raises `NotThere` if --realm names no realm, and as `_require_head` does if that
+    catalog has no HEAD."""
     realm = store.realm()
     if await realm_exists(realm):
         return store.session(realm.registry), realm
@@ -132,7 +136,8 @@ def find_backup_target(*, realm: bool) -> Callable[[OpenStore], Awaitable[Sessio
 
 async def find_inventory(store: OpenStore) -> Inventory:
     """Returns the realm's catalogs and other owners of state, or the one catalog of a store without a realm. Raises
-    `NotThere` if --realm names no realm, or that catalog has no HEAD."""
+    `NotThere` if --realm names no realm or the store can't be read, and as `_require_head` does if that catalog has no
+    HEAD."""
     inventory = await store.inventory()
     if not inventory.registries:
         await _require_head(store.session(store.root), store)
@@ -141,10 +146,10 @@ async def find_inventory(store: OpenStore) -> Inventory:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSessions:
-    """Sessions for `arco fsck --all`. `registry` is with the registry of the realm, None if the store has no state of
-    it; `service` is with the state of the delegation service, None if that never ran on this store. `catalogs` reads
-    the registry and returns the realm's catalogs, or the one of a store without a realm; it raises `NotThere` if
-    --realm names no realm."""
+    """Sessions for `arco fsck --all`. `registry` is with the registry of the realm, `service` with the state of the
+    delegation service; either is None if the store has no object of it. `catalogs` reads the registry and returns the
+    realm's catalogs, or the one of a store without a realm; it raises `NotThere` if --realm names no realm or the store
+    can't be read."""
 
     registry: Session | None
     service: Session | None
@@ -168,8 +173,8 @@ async def find_deployment(store: OpenStore) -> DeploymentSessions:
 
 
 async def _require_head(session: Session, store: OpenStore) -> None:
-    """Raises `NotThere` if the catalog has no HEAD or its store can't be read, and `StoreDenied` if the store denies
-    that."""
+    """Raises `NotThere` if the catalog has neither HEAD nor commits or its store can't be read, `StoreDenied` if the
+    store denies that, and `HeadLost` if there are commits without HEAD."""
     try:
         head = await session.state.head()
     except StoreDenied:

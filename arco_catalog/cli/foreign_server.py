@@ -40,8 +40,9 @@ class ForeignServer:
 
     async def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         """Sends a request, and returns the status and the body of the answer; it follows no redirects. Sends a GET
-        again, up to two times and after a pause, if no complete answer arrived or the status is 429 or 5xx; the last
-        answer counts. Raises `CliError` if no complete answer arrived, and beyond the limits of requests and bytes."""
+        again, up to two times and after a pause, if no complete answer arrived or the status is 429 or 5xx; once and at
+        once if the answer was too large; the last answer counts. Raises `CliError` if no complete answer arrived, and
+        beyond the limits of requests and bytes."""
         for pause in PAUSES_S if method == "GET" else ():
             try:
                 answer = await self._send_once(method, target, headers, body)
@@ -55,7 +56,8 @@ class ForeignServer:
         try:
             answer = await self._send_once(method, target, headers, body)
         except (NeverSent, AnswerLost) as error:
-            unknown = "" if method == "GET" else ": it is unknown whether the change was made"
+            sent = method != "GET" and not isinstance(error, NeverSent)
+            unknown = ": it is unknown whether the change was made" if sent else ""
             raise CliError(f"no complete answer of {self._host} arrived: {error}{unknown}") from error
         return answer.status, answer.body
 
@@ -81,9 +83,9 @@ class ForeignServer:
 async def open_foreign_server(
     url: str, token_file: str | None, environment: Mapping[str, str]
 ) -> AsyncIterator[ForeignServer]:
-    """Yields the server at a URL, with the token in the file, or else that of `arco login`, which is renewed. Raises
-    `CliError` for a URL that is neither https nor on this machine, and, before it yields, for a token that can't be
-    read or renewed."""
+    """Yields the server at a URL, with the token in the file, or else that of `arco login`, which is renewed, or none.
+    Raises `CliError` for a URL that is neither https nor on this machine, and, before it yields, for a token that can't
+    be read or renewed."""
     from arco_catalog.cli.login import saved_token
 
     try:

@@ -1,5 +1,5 @@
-"""`arco fsck`: reads the records of a catalog or a realm, reports the ones that contradict each other, and with --apply
-mends what can be mended without risk."""
+"""`arco fsck`: reads the records of a catalog or a realm, reports the ones that contradict each other, and with
+--repair and --apply mends what can be mended without risk."""
 
 import sys
 from collections import Counter
@@ -35,8 +35,9 @@ REPAIRS = ("CODE", "OBJECT", "REPAIR", "OUTCOME")
 @dataclass(frozen=True, slots=True)
 class FsckArguments:
     """The options of `arco fsck`: with `every` check the delegation service, the realm's registry and all catalogs of
-    it; with `data` also check the files of tables, only of these `tables` or of those `after` a name if one is given;
-    with `repair` report which findings can be mended, and with `apply` mend them."""
+    it; with `data` also check the files of tables. If `tables` or `after` selects some, by name or by names after one,
+    check only these and the registry. With `repair` report which findings can be mended, and with `apply` mend
+    them."""
 
     every: bool = False
     data: bool = False
@@ -93,9 +94,9 @@ class _Checking:
         return self._arguments.apply
 
     async def catalog(self, session: Session) -> None:
-        """Reads the records of a catalog, and adds the findings; with the option `data` also the files of the tables
-        that the options choose. Applies repairs if the options include that. Raises `NoSuchTable` if --table names a
-        table that the registry does not have."""
+        """Reads the records of a catalog, and adds the findings; with the option `data` also the files of the tables;
+        if the options select some of these, only the registry and their files. Applies repairs if the options include
+        that. At the end raises `NoSuchTable` if --table names a table that the registry does not have."""
         arguments = self._arguments
         scope = Scope(frozenset(arguments.tables), arguments.after) if arguments.data else None
         examination = self._examination(session)
@@ -145,7 +146,8 @@ class _Checking:
 async def _check_deployment(options: CatalogOptions, checking: _Checking) -> None:
     """Checks the delegation service, the realm's registry and each of its catalogs, or the one catalog of a store
     without a realm. The catalogs are not checked if the registry can't be read; a catalog of a realm that can't be
-    opened or has no state is a finding. Raises `NotThere` if the store has neither a realm nor a catalog."""
+    opened or has no state is a finding. Raises `NotThere` if the store has neither a realm nor a catalog,
+    or --realm names no realm."""
     async with open_session(options, "fsck", find_deployment, DAY_MS, writes=checking.writes) as deployed:
         if deployed.service is not None:
             await checking.service(deployed.service)

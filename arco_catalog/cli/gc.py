@@ -1,4 +1,4 @@
-"""`arco gc`: lists the objects of catalogs to which no record leads any more, or that are older than the retention of
+"""`arco gc`: counts the objects of catalogs to which no record leads any more, or that are older than the retention of
 such objects; with --delete deletes them."""
 
 import sys
@@ -41,7 +41,7 @@ def run(
     """Collects garbage in each owner of state of a realm (catalogs, registry, delegation service), or of a store
     without a realm, for at most `seconds` (None: a day). With `delete` deletes it. Displays what can be deleted or was.
     A run with `delete` that reaches the end writes its metrics to `metrics_file`. Returns 1 if some record could not be
-    read, or a catalog could not be opened or is a copy, else 0. Raises `CliError`."""
+    read, or a catalog could not be opened or, with `delete`, is a copy, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "gc", timeout_ms)
@@ -118,9 +118,10 @@ def _heading(each: DeployedCatalog, *, alone: bool) -> str:
 
 
 def as_text(stats: CollectionStats, *, delete: bool) -> str:
-    """Formats the result for one owner of state: for each kind of object the count, size and reason, then the sums, a
-    note if the time was over before the end, so that a next run has to collect the rest, and the records that could not
-    be read. `delete` is whether the objects were deleted or only can be."""
+    """Formats the result for one owner of state: for each kind of object the count, size, oldest time and reason, then
+    the sums; if there are any, the hints of tasks that were put again and the metadata files of views that were left; a
+    note if it stopped before the end, so that a next run has to collect the rest; and the records that could not be
+    read. `delete` is whether the objects were deleted or only can be."""
     lines = [
         (kind.value, f"{found.count:,}", f"{found.bytes:,}", format_time(found.oldest_ms), WHY[kind])
         for kind in Kind

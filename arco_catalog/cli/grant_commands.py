@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs `arco grants`, and returns the exit code. Exits with 2 for too few or too many arguments, and for an option
-    that does not belong to the action."""
+    """Runs `arco grants`, and returns the exit code. Exits with 2 for too few or too many arguments, for an option that
+    does not belong to the action, and for `check -` without --url."""
     from arco_catalog.cli import grants
 
     usage, counts = WORDS[parsed.action]
@@ -68,7 +68,7 @@ def run(parsed: argparse.Namespace) -> int:
         return _who(parsed)
     who, privilege, what = (*parsed.words, None, None, None)[:3]
     if parsed.kind is not None and what is None:
-        parsed.parser.error(f"--{parsed.kind} needs WHAT, the name of the {parsed.kind}")
+        parsed.parser.error(f"--{parsed.kind} needs WHAT, the name of the {parsed.kind}; list takes neither")
     if parsed.action == "check" and who == "-" and parsed.url is None:
         parsed.parser.error("check - needs --url: at the store it is the operator, whose grants are not checked")
     if parsed.cascade and parsed.action != "revoke":
@@ -83,7 +83,7 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _who(parsed: argparse.Namespace) -> int:
-    """Runs `arco grants who`, and returns the exit code."""
+    """Runs `arco grants who`, and returns the exit code. Exits with 2 for --policy and --cascade."""
     from arco_catalog.cli import grants
 
     what, privilege = (*parsed.words, None)[:2]

@@ -89,8 +89,8 @@ def run_change(
     options: ManagementOptions, action: str, role: str, grant: JsonObject, *, cascade: bool, as_json: bool
 ) -> int:
     """Adds a grant to a catalog role, or revokes it, with `cascade` also on everything inside the securable, and
-    displays it. Returns 0. Raises `CliError`, as `NotThere` if the role, the catalog or the securable does not
-    exist."""
+    displays it. Returns 0. Raises `CliError`, as `NotThere` if the role or the catalog does not exist, but not
+    for the securable."""
 
     async def work() -> None:
         async with open_management(options, f"grants {action}", writes=True) as api:
@@ -135,7 +135,8 @@ def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_jso
 
 def run_who(options: ManagementOptions, securable: Sequence[str], privilege: str | None, *, as_json: bool) -> int:
     """Displays which principals have access to a table, view or namespace, by which roles and grants; if a `privilege`
-    is given, only those that have it. Returns 0. Raises `CliError`, as `NotThere` if there is no such catalog."""
+    is given, only those that have it. Returns 0. Raises `CliError`, as `NotThere` if there is no such catalog, also if
+    the server at --url checks no grants."""
 
     async def work() -> str:
         async with open_management(options, "grants who", writes=False) as api:

@@ -94,7 +94,8 @@ def _add_realm(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs `arco import`, and returns the exit code. Exits with 2 for options that do not go together."""
+    """Runs `arco import`, and returns the exit code. Exits with 2 for options that do not go together, and without
+    SOURCE for any other kind than a realm."""
     of_realm = parsed.from_url, parsed.token_file, parsed.secrets, *parsed.catalogs
     if parsed.kind == "realm":
         return _run_realm(parsed)
@@ -122,7 +123,8 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _run_realm(parsed: argparse.Namespace) -> int:
-    """Runs `arco import realm`, and returns the exit code. Exits with 2 for options that do not go together."""
+    """Runs `arco import realm`, and returns the exit code. Exits with 2 without --from, with a SOURCE, and for options
+    that do not go together."""
     if parsed.from_url is None or parsed.source is not None:
         parsed.parser.error("import realm takes --from URL, and no SOURCE")
     if parsed.properties or parsed.only or parsed.into:

@@ -27,9 +27,9 @@ FOREIGN = "the answer is none of Polaris's management API: does --from name the 
 @dataclass(frozen=True, slots=True)
 class RealmOptions:
     """The options of `arco import realm`: the `url` of the source, a file with its token, the `catalogs` to import (all
-    if empty), a file for secrets; whether to `apply` the plan, only to `compare`, and to `refresh` tables to which the
-    source has committed since; the `limit` of printed lines of one result. Without `apply` the file for secrets is only
-    read."""
+    if empty), a file for secrets; whether to `apply` the plan, only to `compare`, and to `refresh` tables, views and
+    properties of namespaces that the source has changed since; the `limit` of printed lines of one result. Without
+    `apply` the file for secrets is only read."""
 
     url: str
     token_file: str | None
@@ -45,7 +45,7 @@ class RealmOptions:
 def run(catalog: CatalogOptions, options: RealmOptions) -> int:
     """Imports a realm, or reports what an import would do, or compares, and writes the report to stdout. Returns 1 if
     something failed or is different, in a comparison also if something is missing; else 0. Raises `CliError`, after
-    having printed the secrets of principals that were made."""
+    having printed the secrets of principals that were made, unless they are in the file for secrets."""
     report = RealmReport(options.apply, options.compare, secrets_file=options.secrets if options.apply else None)
     file = SecretsFile(options.secrets) if options.apply and options.secrets is not None else None
 

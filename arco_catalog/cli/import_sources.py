@@ -34,8 +34,8 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListSource:
-    """The source of an import that is a list of tables with their metadata files, which `parse_list` read from a file.
-    It has no properties of namespaces."""
+    """The source of an import that is a list of tables with their metadata files, which `parse_list` has read. It has
+    no properties of namespaces."""
 
     listed: list[SourceTable]
 

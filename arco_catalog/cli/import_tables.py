@@ -130,7 +130,8 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
     except OSError as error:
         raise CliError(f"can't read {describe_os_error(error)}: nothing was imported") from error
     except UnicodeDecodeError as error:
-        raise CliError(f"can't read the file {source} as UTF-8 text, so nothing was imported: {error}") from error
+        name = "standard input" if source == "-" else f"the file {source}"
+        raise CliError(f"can't read {name} as UTF-8 text, so nothing was imported: {error}") from error
 
 
 def as_text(report: Report, limit: int | None) -> str:

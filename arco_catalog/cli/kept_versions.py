@@ -10,9 +10,10 @@ NAME = "kept versions"
 
 
 async def kept_versions(options: CatalogOptions) -> Check:
-    """Checks whether the bucket of a store on S3 keeps versions. The check passes in both cases, because versions
-    protect against mistakes; if there are versions, its advice is how to delete them after a purge that must erase
-    data. Skipped if the setting can't be read."""
+    """Checks whether the bucket of a store on S3 keeps versions of what is deleted now: not where versioning is
+    suspended, even if old versions are there. The check passes in both cases, because versions protect against
+    mistakes; if the bucket keeps them, its advice is how to delete them after a purge that must erase data. Skipped if
+    the setting can't be read."""
     versions = open_versions(options.store, options.environment)
     try:
         enabled = await versions.enabled()

@@ -38,7 +38,8 @@ class LineageArguments:
 
     @property
     def identifier(self) -> Identifier:
-        """The namespace and name. Raises `CliError` for a name that is none of a table."""
+        """The namespace and name. Raises `CliError` for a malformed name or one without a namespace; looks up no
+        table."""
         return parse_identifier(self.name)
 
 

@@ -72,7 +72,7 @@ class StoreReport:
     """The facts about a server's store for the start-up message: why the catalog is read-only if it is, the
     capabilities that the store lacks, whether it has a realm, the URI of the original if the catalog is a copy, a
     summary of the contents, and a warning if the rules for idempotency keys in the catalog's record differ from the
-    server's variables."""
+    server's variables. If the state could not be read, `copy_of` and `contents` are None."""
 
     read_only_because: str | None
     lacks: Sequence[str]
@@ -131,7 +131,8 @@ def announce(
 
 
 def _realms(names: Sequence[str]) -> str:
-    """Returns the words that begin the line about the served realms."""
+    """Returns the words for the served realms, to stand before the store's URL: their names, or `the realm in` if the
+    options name none."""
     return f"the realm{'s' * (len(names) > 1)} {', '.join(map(repr, names))} of" if names else "the realm in"
 
 

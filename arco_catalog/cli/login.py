@@ -37,7 +37,8 @@ class LoginRequest:
 
 
 def run(request: LoginRequest, environment: Mapping[str, str]) -> int:
-    """Logs in, saves the login in place of a saved one, and writes out the file. Returns 0. Raises `CliError`."""
+    """Logs in, saves the login in place of a saved one, and prints the path of the file. Returns 0. Raises
+    `CliError`."""
     path = login_path(request.url, environment)
     secret_file = str(Path(request.secret_file).absolute()) if request.secret_file else ""
 
@@ -78,8 +79,9 @@ async def _tokens(request: LoginRequest) -> tuple[str, Tokens]:
 
 
 async def _tokens_of_server(url: str, form: Mapping[str, str]) -> tuple[str, Tokens]:
-    """Requests tokens of a catalog's server at the path of Iceberg's API, and if that answers an error without an OAuth
-    error code, at Polaris's path. Returns the endpoint that answered, and the tokens. Raises `CliError`."""
+    """Requests tokens of a catalog's server at the path of Iceberg's API, and if that answers an error with a status
+    below 500 and without an OAuth error code, at Polaris's path. Returns the endpoint that gave the tokens, and the
+    tokens. Raises `CliError`."""
     try:
         return url + TOKENS, await request_tokens(url + TOKENS, form)
     except TokenFailure as failure:
@@ -147,8 +149,8 @@ async def _renewed(login: SavedLogin, path: Path) -> SavedLogin:
         if not _expires_within(login, RENEWAL_MS):
             return login
         raise CliError(
-            f"the login at {login.url} has expired and was not renewed: {error}; try again if no answer arrived, else "
-            "log in again"
+            f"the login at {login.url} has expired, or does within a minute, and was not renewed: {error}; try again "
+            "if no answer arrived, else log in again"
         ) from error
     other = _login_at(login.url, path)
     if other == login:

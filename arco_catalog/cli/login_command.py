@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs `arco login`, and returns the exit code. Exits with 2 if --client-id is missing; for a client if
-    --secret-file is, or --browser is given."""
+    """Runs `arco login`, and returns the exit code. Except for --forget, exits with 2 if --client-id is missing;
+    without --issuer, for a client, if --secret-file is, or --browser is given."""
     from arco_catalog.cli import login
 
     if parsed.forget:

@@ -65,7 +65,8 @@ def _listener(
     state: str, answered: "asyncio.Future[Mapping[str, str]]"
 ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     """Returns the handler of connections to the port: the first request for the callback that has the `state` sets the
-    answer, and gets 200, as later ones with it do; all others, which any page or program may send, get 400."""
+    answer, and gets 200, as later ones with it do; others, which any page or program may send, get 400, or nothing if
+    their head is too large, or not complete within `READ_SECONDS`."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

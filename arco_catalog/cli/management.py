@@ -56,7 +56,7 @@ class ApiClient:
         self, method: str, *path: str, body: JsonObject | None = None, query: Mapping[str, str] = NO_QUERY
     ) -> None:
         """Sends a request with the segments of a path and a query, which is answered without a body. Raises as `send`
-        does, and `CliError` for a success with a body."""
+        does, and `CliError` for a success with a body, or with another status than 201 and 204."""
         if await self._request(method, path, body, query, empty=(201, 204)):
             raise CliError(self._foreign)
 
@@ -70,8 +70,9 @@ class ApiClient:
     ) -> JsonObject:
         """Sends a request with the segments of a path and a query, and returns the document in the answer, which has
         the field `has`. Raises `NotThere` if a principal, role or catalog does not exist, or for any status 404 of
-        another API than that of management; `CliError` for every other failure, with the message of the server, and for
-        a success with an answer of another form, as web pages have it and servers of something else."""
+        another API than that of management; `CliError` for every other failure, with the message of the server if it
+        has one and the status is not 401, and for a success with an answer of another form, as web pages have it and
+        servers of something else."""
         document = await self._request(method, path, body, query)
         if has not in document:
             raise CliError(self._foreign)
@@ -119,9 +120,10 @@ def _document(body: bytes) -> JsonObject:
 
 @asynccontextmanager
 async def open_management(options: ManagementOptions, command: str, *, writes: bool) -> AsyncIterator[ApiClient]:
-    """Yields the client of the management API that the options name. Raises `CliError` for a URL that is not https or
-    loopback, for a token file that can't be read, and if the body finds that an answer of a server has another form;
-    for a store as `open_session` and `find_realm` do."""
+    """Yields the client of the management API that the options name. Raises `CliError` for a token file that can't be
+    read, for a saved login that can't be used, and if the body finds that an answer of a server has another form; for a
+    store as `open_session` and `find_realm` do. With a URL that is not https or loopback the first request raises
+    it."""
     if options.url is not None:
         async with open_server(options.url, options, BASE) as client:
             yield client
@@ -133,8 +135,8 @@ async def open_management(options: ManagementOptions, command: str, *, writes: b
 @asynccontextmanager
 async def open_server(url: str, options: ManagementOptions, base: str) -> AsyncIterator[ApiClient]:
     """Yields the client of the API at `base` of the server at a URL, with the token that the options select. Raises
-    `CliError` for a URL that is not https or loopback, for a token file that can't be read, and if the body can't read
-    an answer."""
+    `CliError` for a token file that can't be read, for a saved login that can't be used, and if the body can't read an
+    answer. With a URL that is not https or loopback the first request raises it."""
     try:
         yield ApiClient(_server(url, await token_for(url, options.token_file, options.catalog.environment)), base)
     except (InternalError, LookupError, OverflowError) as error:
@@ -179,7 +181,8 @@ def in_process(realm: Realm) -> Exchange:
 
 def _server(url: str, token: str | None) -> Exchange:
     """Returns the exchange with the server at a URL, by this token, if there is one. A redirect is not followed: the
-    token is for this server alone. The exchange raises `CliError` without a complete answer."""
+    token is for this server alone. The exchange raises `CliError` without a complete answer, and for a URL that is
+    not https or loopback."""
     from storage_backends.wire.fetch import fetch
     from storage_backends.wire.pool import Timeouts
 

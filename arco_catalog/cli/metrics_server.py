@@ -45,7 +45,7 @@ class _Scrapes:
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Reads a request's head, writes the answer, and closes the connection: without an answer if the head is too
-        long or not complete in time, or if there are `AT_ONCE` other connections."""
+        long or ends early, if both take longer than `SECONDS`, or if there are `AT_ONCE` other connections."""
         self._connections += 1
         try:
             if self._connections <= AT_ONCE:
@@ -63,8 +63,8 @@ class _Scrapes:
 
     async def _answer_to(self, head: str, address: str) -> bytes:
         """Returns the response to the head of a request: the page of metrics, for HEAD without a body; 403 to a web
-        page or another host name, 404 for another path, 405 for another method, and 500, which is logged, if the page
-        can't be made."""
+        page of another origin and, at an `address` on loopback, for a host name other than an IP address or localhost;
+        404 for another path, 405 for another method, and 500, which is logged, if the page can't be made."""
         request, *lines = head.removesuffix("\r\n\r\n").split("\r\n")
         method, _, target = request.rpartition(" ")[0].partition(" ")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

@@ -50,7 +50,7 @@ class LostAnswer(CliError):
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """The answer of a token endpoint: the access token, the time when it expires in milliseconds since 1970, the
-    refresh token if there is one, and the ID token."""
+    refresh token and the ID token; empty if the answer has no such token."""
 
     access_token: str
     expires_ms: int
@@ -70,7 +70,8 @@ class Issuer:
 
 async def discover(issuer: str) -> Issuer:
     """Returns the endpoints of an issuer, by its discovery document. Raises `CliError` if that can't be had, is that of
-    another issuer, has no token endpoint, or names a URL that is neither https nor on this machine."""
+    another issuer, has no token endpoint, or names an endpoint by a URL that is not a plain one (no user, no fragment,
+    only ASCII) with https or on this machine."""
     where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     document = _object(await _exchange(where))
     if document.get("issuer") != issuer:
@@ -92,8 +93,8 @@ async def discover(issuer: str) -> Issuer:
 async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
     """Requests tokens of an endpoint, and returns them; an access token whose lifetime the answer does not name counts
     as valid for 300 seconds, and none for more than a year. Raises `TokenFailure` for an error answer, `LostAnswer`
-    without an answer or for a status from 500 on, and `CliError` for an answer that has no bearer token, or an invalid
-    refresh token."""
+    without an answer or for a status from 500 on, and `CliError` for an answer that has no bearer token, an invalid
+    lifetime or an invalid refresh token, and as `_exchange` does."""
     response = await _exchange(endpoint, form)
     if response.status >= 500:
         raise LostAnswer(f"{endpoint} answered status {response.status}")
@@ -127,16 +128,17 @@ async def device_tokens(
 ) -> Tokens:
     """Returns the tokens that the user confirms in any browser: `show` prints where, and the code. Polls as the issuer
     wishes, for the lifetime of the code, but no longer than `MAX_DEVICE_S`. Sends a challenge, which Keycloak demands
-    of clients that must use PKCE, and which others ignore. Raises `CliError` if the issuer has no device codes, or the
-    user declines or takes too long."""
+    of clients that must use PKCE, and which others ignore. Raises `CliError` if the issuer has no device codes or
+    gives none, if the user declines or takes too long, and as `request_tokens` does for any other answer."""
     if not issuer.device_endpoint:
-        raise CliError(f"the issuer {issuer.name} has no device codes: use --browser")
+        raise CliError(f"the issuer {issuer.name} has no device codes: use --browser, if the issuer allows it")
     verifier, challenge = proof_key(entropy)
     answer = _object(await _exchange(issuer.device_endpoint, {"client_id": client_id, "scope": scope, **challenge}))
     code, user_code = optional_text(answer, "device_code"), optional_text(answer, "user_code")
     where = optional_text(answer, "verification_uri_complete") or optional_text(answer, "verification_uri")
     if not code or not user_code or not where:
-        raise CliError(f"the issuer {issuer.name} gave no device code: {error_reason(answer, 'no device code')}")
+        reason = error_reason(answer, "the answer is not complete")
+        raise CliError(f"the issuer {issuer.name} gave no device code, user code or address to confirm it at: {reason}")
     show(escaped(f"Open {where[:2_000]} in a browser and confirm the code {user_code[:100]}"))
     form = {"grant_type": DEVICE_GRANT, "device_code": code, "client_id": client_id, "code_verifier": verifier}
     lifetime, interval = _seconds(answer, "expires_in", MAX_DEVICE_S), _seconds(answer, "interval", MAX_INTERVAL_S, 5)
@@ -144,7 +146,7 @@ async def device_tokens(
         async with asyncio.timeout(lifetime):  # polls take time too
             return await _poll(issuer.token_endpoint, form, lifetime, interval, show, sleep)
     except TimeoutError as error:
-        raise CliError("the code expired before it was confirmed: log in again") from error
+        raise CliError("the code was not confirmed in time: log in again") from error
 
 
 async def _poll(
@@ -156,8 +158,9 @@ async def _poll(
     sleep: Callable[[float], Awaitable[None]],
 ) -> Tokens:
     """Requests the tokens of a device code every `interval` seconds until the user has confirmed it, and returns them;
-    more rarely if the issuer wishes, and half as often after every lost answer, which `show` reports (RFC 8628, section
-    3.5). Raises `TimeoutError` after `lifetime` seconds of sleep, and `CliError` for any other answer."""
+    more rarely if the issuer wishes, and half as often, down to once in `MAX_INTERVAL_S`, after every lost answer,
+    which `show` reports (RFC 8628, section 3.5). Raises `TimeoutError` after `lifetime` seconds of sleep, and
+    `CliError` for any other answer."""
     left = lifetime
     while left > 0:
         await sleep(interval)
@@ -204,7 +207,10 @@ async def _exchange(url: str, form: Mapping[str, str] | None = None) -> Response
     except StoreError as error:
         raise CliError(str(error)) from error
     if 300 <= response.status < 400:
-        raise CliError(f"{url} redirects, which is not followed: give the address that it names")
+        raise CliError(
+            f"{url} redirects (status {response.status}), which is not followed: give the address that it names, or "
+            "let the issuer's discovery document name that"
+        )
     return response
 
 

@@ -323,8 +323,8 @@ def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) 
 
 
 def _tasks(parsed: argparse.Namespace) -> int:
-    """Runs `arco tasks`, and returns the exit code. Ends the process with 2 and a message if options don't fit the
-    action."""
+    """Runs `arco tasks`, and returns the exit code. Ends the process with 2 and a message if options or TASK
+    don't fit the action, or --status is unknown."""
     from arco_catalog.cli import tasks
     from arco_catalog.state.task import Status
 

@@ -55,9 +55,9 @@ def table(
 ) -> str:
     """Formats lines under headings, with control characters escaped. On a terminal that is too narrow, columns
     `wide_only` are left out, one after the other, with a note of which, and other cells are folded between words. If
-    that is not enough, each cell has a line of its own. Times, ids and names stay on one line each, so that they can be
-    copied. With `wide`, and without a terminal, all columns are printed, each as wide as its longest cell; `wide` is
-    None for a command without such an option."""
+    that is not enough, or rich, which folds them, is not installed, each cell has a line of its own. Times, ids and
+    names stay on one line each, so that they can be copied. With `wide`, and without a terminal, all columns are
+    printed, each as wide as its longest cell; `wide` is None for a command without such an option."""
     cells = [[escaped(cell) for cell in line] for line in lines]
     if wide or not sys.stdout.isatty():
         return columns(headings, cells)
@@ -134,8 +134,8 @@ def _drawn(headings: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequ
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
-    """Formats facts, pairs of a label and a value, one on a line, with colours on a terminal. Labels are padded to one
-    width; values are escaped."""
+    """Formats facts, pairs of a label and a value, one on a line, with colours on a terminal if rich is installed.
+    Labels are padded to one width; values are escaped."""
     width = max((len(label) for label, _ in rows), default=0)
     lines = [(label.ljust(width), escaped(value)) for label, value in rows]
     console = _terminal()

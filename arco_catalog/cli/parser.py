@@ -28,8 +28,8 @@ class Parser(argparse.ArgumentParser):
         return action
 
     def error(self, message: str) -> NoReturn:
-        """Prints the message on stderr, with a similar valid word if there is one and the command that prints help, and
-        raises `SystemExit` with 2."""
+        """Prints the message on stderr, for an unknown word with a similar valid one if there is any, and the command
+        that prints help, and raises `SystemExit` with 2."""
         choice = INVALID_CHOICE.search(message)
         options = message.split() if message.startswith("unrecognized arguments") else ()
         words = [choice[1]] if choice else [word.partition("=")[0] for word in options if word.startswith("-")]

@@ -61,8 +61,8 @@ def run(
 ) -> int:
     """Runs a job with Spark's `master`, with `more` arguments for it, waits until it is over, and returns the exit code
     of the job's process. With a `connection` the job writes through the catalog's server there. `limits` are used by
-    `maintain` alone. Raises `CliError` if a library is not installed and as `logged_in` does, and `NotThere` if there
-    is no such catalog."""
+    `maintain` alone. Raises `CliError` if a library is not installed and as `logged_in` and, for
+    `maintain`, `of_maintain` do, and `NotThere` if there is no such catalog."""
     for library in LIBRARIES:
         if find_spec(library) is None:
             raise CliError(
@@ -84,7 +84,7 @@ def run(
 def logged_in(connection: Connection | None, environment: Mapping[str, str]) -> Iterator[Connection | None]:
     """Yields a connection by which a job logs in: one without a credential file gets the token of the saved login at
     the server, if there is one, in a file that only the user may read, and that is deleted at the end. Any other
-    connection, and None, is yielded as it is. Raises `CliError` as `saved_token` does."""
+    connection, and None, is yielded as it is. Raises `CliError` as `read_login` and `saved_token` do."""
     path = None if connection is None else login_path(connection.uri, environment)
     if connection is None or path is None or connection.credential_file is not None or read_login(path) is None:
         yield connection
@@ -110,8 +110,8 @@ async def _require_catalog(options: CatalogOptions, job: str) -> None:
 
 
 def arguments(options: CatalogOptions, job: str, connection: Connection | None, master: str) -> Sequence[str]:
-    """Returns the arguments of a job that select the catalog; with a connection also those for the server, and the
-    properties with which PyIceberg reaches the files."""
+    """Returns the name of a job, and the arguments that select the catalog and Spark's master; with a connection also
+    those for the server, and the properties with which PyIceberg reaches the files."""
     words = [job, "--store", options.store, "--warehouse", options.warehouse, "--master", master]
     words += [f"--allowed-location={location}" for location in options.allowed]
     words += [] if options.realm is None else [f"--realm={options.realm}"]
@@ -131,7 +131,8 @@ def of_maintain(
 ) -> Sequence[str]:
     """Returns the arguments of `maintain` for its limits, and the settings with which Spark reaches the files. They are
     for vended credentials if the job logs in (`delegated`) and the limits allow them. `pyspark` returns the version of
-    PySpark; it is called if Spark has to fetch jars. Raises `CliError` if Iceberg has no jar for that version."""
+    PySpark; it is called if Spark has to fetch jars. Raises `CliError` if `maintain` does not support that version, and
+    as `pyspark` does."""
     store = store_settings(options.store, options.environment)
     store = store.delegated() if delegated and limits.vended_credentials else store
     words = ["--dry-run"] if limits.dry_run else []

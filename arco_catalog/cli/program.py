@@ -83,7 +83,8 @@ MORE = "`arco COMMAND --help` describes a command."
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> int:
     """Runs one command with these arguments and environment, by default those of the process. Returns the exit code:
     that of the command, or, for a failure, which is reported in one line, 1 unless the error has another; 130 after
-    Ctrl-C; 0 if the reader of stdout closed it before the end. Raises `SystemExit` with 2 for wrong usage."""
+    Ctrl-C; 0 if the command ends early because the reader of stdout has closed it. Raises `SystemExit` with 2 for wrong
+    usage, and with 0 for --help and --version."""
     code = 0
     try:
         try:
@@ -100,7 +101,8 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
 def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Reads the arguments, warns of unknown variables on stderr, and runs the command that the arguments name; without
     a command prints the help. Returns the exit code; writes a `CliError`, and the lack of a module that an extra
-    installs, to stderr. Raises `SystemExit` for arguments that are no valid command."""
+    installs, to stderr. Raises `SystemExit` for arguments that are no valid command, and for --help and
+    --version."""
     parser = build_parser(environment)
     parsed = parse(parser, arguments)
     if parsed.command is None:
@@ -108,7 +110,8 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         return 0
     command = next(each for each in COMMANDS if each.name == parsed.command)
     if command.needs_store and parsed.store is None and getattr(parsed, "url", None) is None:
-        parsed.parser.error(f"--store or {STORE.name} is required: {STORES}")
+        or_url = ", or --url," if hasattr(parsed, "url") else ""
+        parsed.parser.error(f"--store or {STORE.name}{or_url} is required: {STORES}")
     parsed.arguments, parsed.build_parser = arguments, build_parser
     if getattr(parsed, "listener", None) is None:  # a worker's supervisor has printed them
         for line in unknown_variables(environment):

@@ -50,8 +50,8 @@ class ProveOptions:
 
 def run(options: ProveOptions) -> int:
     """Tests the catalog, or with a replay runs that program, and reports the counts and what was found. Returns 1 if
-    anything was, else 0. Raises `CliError` if no catalog answers, no commit was completed, or a program could not be
-    run to its end."""
+    anything was, else 0. Raises `CliError` for an invalid file, if no catalog answers, if a program could not be run to
+    its end, and if a search completed no commit and found nothing."""
     replay = _read_replay(options.replay)
 
     async def work() -> int:
@@ -71,7 +71,7 @@ def run(options: ProveOptions) -> int:
 
 async def _campaign_options(options: ProveOptions) -> CampaignOptions:
     """Returns the options of a campaign, with the token for the servers, if there is one. Raises `CliError` if that
-    can't be read or renewed."""
+    can't be read or renewed, and `ValueError` if --restart has an open quote."""
     token = await token_for(options.servers[0], options.token_file, options.environment)
     return CampaignOptions(
         [server.rstrip("/") for server in options.servers],
@@ -87,7 +87,8 @@ async def _campaign_options(options: ProveOptions) -> CampaignOptions:
 
 
 def _read_replay(path: str | None) -> Replay | None:
-    """Returns the replay in a file; None without a path. Raises `CliError` for an invalid one."""
+    """Returns the replay in a file; None without a path. Raises `CliError` for a file that can't be read or is
+    invalid."""
     if path is None:
         return None
     try:
@@ -97,8 +98,8 @@ def _read_replay(path: str | None) -> Replay | None:
 
 
 async def _search(campaign: Campaign, options: ProveOptions) -> int:
-    """Runs a campaign, writes the report to stdout, and writes a replay of the first finding to the output file.
-    Returns 1 if there is a finding, else 0. Raises `CliError` if no commit was completed."""
+    """Runs a campaign, writes the report to stdout, and writes a replay of the worst finding to the output file.
+    Returns 1 if there is a finding, else 0. Raises `CliError` if there is none and no commit was completed."""
     report = await campaign.run(_show_progress)
     counts, findings = _counts(report), report.findings[:MAX_FINDINGS]
     document: JsonObject = {
@@ -111,7 +112,7 @@ async def _search(campaign: Campaign, options: ProveOptions) -> int:
     if not options.as_json:
         _print_report(report)
     if report.program is not None:
-        print("Looking for a small program that reproduces the first violation", file=sys.stderr)
+        print("Looking for a small program that reproduces the worst violation", file=sys.stderr)
         replay = await campaign.make_replay(report.program, findings[0].breaks, options.shrink_seconds)
         runs = sum([await campaign.reproduces(replay) for _ in range(TIMES)])
         Path(options.output).write_text(encode(replay))  # noqa: ASYNC240 (nothing else runs on this loop now)
@@ -126,7 +127,8 @@ async def _search(campaign: Campaign, options: ProveOptions) -> int:
 
 
 async def _repeat(campaign: Campaign, replay: Replay) -> int:
-    """Runs a replay `TIMES` times, and reports how often it found a violation. Returns 1 if it ever did, else 0."""
+    """Runs a replay `TIMES` times, and reports how often it reproduced the violation, or a worse one. Returns 1 if
+    it ever did, else 0."""
     runs = sum([await campaign.reproduces(replay) for _ in range(TIMES)])
     print(f"{runs} of {TIMES} tries of the replay showed the violation ({replay.breaks}), or a worse one")
     return 1 if runs else 0
@@ -158,7 +160,7 @@ def _print_report(report: CampaignReport) -> None:
     rows = [[kind, *_numbers(report.outcomes, kind)] for kind in names]
     print(table(("OPERATION", *map(str.upper, OUTCOMES)), rows))
     print(
-        f"{report.programs:,} programs of {report.operations:,} operations in {report.seconds:,.0f} s, "
+        f"{report.programs:,} programs with {report.operations:,} operations in all in {report.seconds:,.0f} s, "
         f"{report.kills:,} kills, {report.repeated:,} requests repeated under their keys"
     )
     if report.undecided:
@@ -185,7 +187,7 @@ def _print_replay(replay: Replay, runs: int, output: str) -> None:
     program = replay.program
     print(
         f"The replay {output} has {program.steps} operations, and {runs} of {TIMES} tries, of {replay.runs} runs at "
-        "most, showed the violation"
+        "most, showed the violation or a worse one"
     )
     for client, steps in enumerate(program.clients):
         for step in steps:

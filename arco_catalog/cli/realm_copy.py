@@ -1,5 +1,5 @@
-"""Makes the objects of a foreign realm in a realm here: principals, roles, catalogs and grants. What is here already is
-left as it is, so a run that was stopped is begun again by the same command."""
+"""Makes the objects of a foreign realm in a realm here: principals, roles, catalogs and grants; or plans that, or
+compares both. What is here already is left as it is, so a run that was stopped is begun again by the same command."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,9 +82,9 @@ class RealmCopy:
                 await gather(*(self._copy_object(item, known) for item in objects[start : start + step]))
 
     async def _copy_object(self, source: RealmObject, known: Mapping[Key, RealmObject]) -> None:
-        """Compares one object with its counterpart here. If there is none, makes it, or in a comparison reports it as
-        missing; skips an object that needs an absent one. Adds the results to the report, also every field that has no
-        counterpart; an object without one counts as absent."""
+        """Compares one object with its counterpart here. If there is none, makes or plans it, or in a comparison
+        reports it as missing; skips an object that needs an absent one. Adds the results to the report, also every
+        field that has no counterpart; an object without one counts as absent."""
         for key in _needed(source):
             if key in self._absent:
                 self._report.add(source.kind, str(source), Result.SKIPPED, self._absent[key])
@@ -142,8 +142,8 @@ class RealmCopy:
             self.planned += _first_objects(there.names[0])
 
     def _check_securable(self, grant: RealmObject) -> str | None:
-        """Returns a doubt about a grant: the source does not list its securable. Raises `CliError` if the securable was
-        not imported."""
+        """Returns a doubt about a grant if the source does not list its securable; None for others, and for a grant on
+        a catalog. Raises `CliError` if the securable was not imported."""
         securable, kind = _securable(grant), grant.names[2]
         if securable in self.failed:
             raise CliError(f"the {kind} of the grant was not imported")

@@ -1,5 +1,5 @@
-"""Copies, or compares, the policies and generic tables of one catalog for `arco import realm`, by Polaris's own API,
-which both sides have."""
+"""Copies, or compares, the policies and generic tables of one catalog for `arco import realm`, by Polaris's own API;
+a source without that API counts as one that has none."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ BASE = "/polaris/v1"
 @dataclass(frozen=True, slots=True)
 class _Form:
     """How the API names one kind: its name in grants and reports, the last segment of its paths, the field of answers,
-    and the fields that a copy has, by their names in a request."""
+    and the fields that a copy has, as pairs of the names in a request and in an answer. `note` is the reason in the
+    report for a new copy."""
 
     kind: str
     collection: str

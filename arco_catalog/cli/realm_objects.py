@@ -71,7 +71,7 @@ def grant_of(catalog: str, role: str, grant: JsonObject) -> RealmObject:
 
 
 async def read_catalogs(api: ApiClient, names: Collection[str]) -> Sequence[RealmObject]:
-    """Returns the catalogs of a realm, by default all, else with these `names`. Raises `CliError`, also if one is
+    """Returns the catalogs of a realm with these `names`, all if `names` is empty. Raises `CliError`, also if one is
     missing."""
     listed = _named(await api.send("GET", "catalogs", has="catalogs"), "catalogs", Kind.CATALOG)
     found = [item for item in listed if not names or item.names[0] in names]
@@ -89,7 +89,10 @@ async def read_realm(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequenc
         async for item in _read(api, catalogs):
             found.append(item)
             if len(found) > MAX_OBJECTS:
-                raise CliError(f"the realm has more than {MAX_OBJECTS:,} objects: choose some catalogs by --catalog")
+                raise CliError(
+                    f"the source, or the realm here, has more than {MAX_OBJECTS:,} objects: choose some catalogs by "
+                    "--catalog"
+                )
     except InternalError as error:
         raise CliError(FOREIGN) from error
     except NotThere as error:

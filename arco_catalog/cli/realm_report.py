@@ -13,7 +13,7 @@ HEADINGS = ("RESULT", "KIND", "NAME", "WHY")
 
 
 class Result(StrEnum):
-    """The result for one object of the source."""
+    """The result for one object of the source; `ONLY_HERE` is for one that the source does not have."""
 
     EQUAL = "equal"
     WOULD_MAKE = "would make"
@@ -51,7 +51,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class NewSecret:
-    """The credentials of a principal that was made, of which no later answer has the secret."""
+    """The credentials of a principal, kept before the principal is made; no later answer has the secret."""
 
     principal: str
     client_id: str
@@ -99,7 +99,8 @@ class RealmReport:
 
 
 def result_of(unequal: Sequence[str]) -> tuple[Result, str | None]:
-    """Returns the result for an object of the source whose counterpart here differs in these fields, and the reason."""
+    """Returns the result for an object of the source whose counterpart here differs in these fields, and the reason;
+    `EQUAL` and None without any."""
     return (Result.DIFFERENT, f"here differ: {', '.join(unequal)}") if unequal else (Result.EQUAL, None)
 
 
@@ -133,8 +134,8 @@ def _counts(report: RealmReport) -> str:
 
 
 def _secrets(report: RealmReport) -> Sequence[str]:
-    """Returns the text about new secrets: the name of the file that has them, or the secrets; none if no principal was
-    made."""
+    """Returns the text about new secrets: the name of the file that has them, or the secrets, also of a principal that
+    could then not be made; none if there are no secrets."""
     principals = any(line.kind == "principal" and line.result is Result.MADE for line in report.lines)
     if report.secrets_file is not None and principals:
         return [escaped(f"New secrets of principals are in {report.secrets_file}.")]

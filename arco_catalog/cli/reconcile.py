@@ -35,9 +35,9 @@ def run(
     options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool, metrics_file: "MetricsFile | None" = None
 ) -> int:
     """Walks the tables and views that have changed since the last run, in every catalog of a realm or in the one of a
-    store, for at most `seconds` (None: a day). Writes the missing receipts, or with `dry` none, and displays what was
-    found. A run that reaches the end, and is not `dry`, writes its metrics to `metrics_file`. Returns 1 if some
-    metadata could not be read or a catalog could not be opened, else 0. Raises `CliError`."""
+    store; begins no walk after `seconds` (None: a day). Writes the missing receipts, or with `dry` none, and displays
+    what was found. A run that reaches the end, and is not `dry`, writes its metrics to `metrics_file`. Returns 1 if
+    some metadata could not be read or a catalog could not be opened, else 0. Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "reconcile", timeout_ms)

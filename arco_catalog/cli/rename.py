@@ -12,8 +12,8 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, name: str, to: str, *, as_json: bool) -> int:
-    """Renames the table, or else the view, with the name, and displays both names. Returns 0. Raises `CliError` if
-    neither exists."""
+    """Renames the table, or else the view, with the name, and displays both names. Returns 0. Raises `CliError`,
+    also if neither exists."""
     source, destination = parse_identifier(name), parse_identifier(to)
 
     async def work() -> str:

@@ -36,8 +36,9 @@ def run(
 ) -> int:
     """Restores a lost HEAD and lost pointers of a catalog, or with `of_realm` HEAD of the realm's registry. `head` and
     `pointers` are the candidates that the operator has chosen; with `replace` they replace what can be read, too. With
-    `dry` writes nothing. Prints what was found and done. Returns 0 if nothing is lost any more; 1 if the operator has
-    to choose a candidate, or a chosen file can't be used. Raises `CliError`."""
+    `dry` writes nothing. Prints what was found and done. Returns 0 if nothing is lost any more, or with `dry` would be;
+    1 if the operator has to choose a candidate or there is none, or if an object or file that is needed is missing or
+    can't be used. Raises `CliError`."""
     choices = Choices(head, pointers, replace)
 
     async def work() -> JsonObject:
@@ -88,7 +89,8 @@ def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool
 @asynccontextmanager
 async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> AsyncIterator[Session]:
     """Yields a session with the registry to restore: of the realm, of which a commit object must be left, or of a
-    catalog, which must have some state unless the run is `dry`. Raises `NotThere` otherwise."""
+    catalog, which must have some state unless the run is `dry`. Raises `NotThere` otherwise, and for a catalog that the
+    realm does not have."""
     find = find_registry_without_head if of_realm else find_catalog_even_empty if dry else find_catalog_with_state
     async with open_session(options, "restore", find, DAY_MS, writes=not dry) as session:
         yield session

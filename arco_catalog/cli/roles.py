@@ -33,8 +33,8 @@ class RoleArguments:
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """The paths of the management API for one kind of roles: of all roles of the kind, and of those that a holder has.
-    `field` is the name of a role in bodies, `holders` the last segment of the path that lists who has a role, which is
-    also the field of that list."""
+    `field` is the name of a role in bodies, `holders` the last segment of the path that lists who has a role, `listed`
+    the field of that list."""
 
     name: str
     field: str

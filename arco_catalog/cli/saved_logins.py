@@ -49,7 +49,7 @@ def login_path(url: str, environment: Mapping[str, str]) -> Path:
 
 def read_login(path: Path) -> SavedLogin | None:
     """Returns the login in a file, None if the file does not exist. Raises `CliError` if others than its owner, who
-    must be the user, may read or write it, if it is no regular file, and if it has no login."""
+    must be the user, have any permission for it, if it is no regular file or can't be read, and if it has no login."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -61,7 +61,7 @@ def read_login(path: Path) -> SavedLogin | None:
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & OTHERS:
             raise CliError(
                 f"the login in {path} was not used: it must be a regular file of yours that others may not "
-                "read; remove it, and log in again"
+                "read, write or execute; remove it, and log in again"
             )
         body = file.read(MAX_BYTES)
     try:

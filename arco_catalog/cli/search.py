@@ -19,7 +19,7 @@ HEADINGS = ("TYPE", "NAME")
 def run(options: CatalogOptions, words: Sequence[str], kind: str | None, limit: int, *, as_json: bool) -> int:
     """Displays at most `limit` objects, of one type if `kind` is given, with a name or namespace that has words that
     start with these words, the last of which must start a word of the name itself; and those with a name that starts
-    with the whole text. Returns 0, or 1 if there is none. Raises `CliError`, also for too many words."""
+    with the whole text. Returns 0, or 1 if there is none. Raises `CliError`, also for too many words or characters."""
 
     async def read() -> list[JsonObject]:
         query = SearchQuery.parse(" ".join(words))

@@ -16,8 +16,8 @@ class SecretsFile:
 
     def __init__(self, path: str) -> None:
         """Opens the file to add lines to it, and makes it with mode 0600 if there is none. Raises `CliError` if it
-        can't be opened, if it is no regular file, and if others than its owner, who must be the user, may read or write
-        it."""
+        can't be opened, if it is no regular file, and if others than its owner, who must be the user, have any
+        permission for it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             self._descriptor = os.open(path, flags, 0o600)
@@ -27,7 +27,10 @@ class SecretsFile:
         others = found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or others:
             os.close(self._descriptor)
-            raise CliError(f"secrets were not written to {path}: it must be a regular file that only you may read")
+            raise CliError(
+                f"secrets were not written to {path}: it must be a regular file of yours, with no permission for "
+                "others (chmod 600)"
+            )
 
     def add(self, secret: NewSecret) -> None:
         """Adds the credentials of a principal as a line of JSON, and returns when it is on the disk. Raises `OSError`,

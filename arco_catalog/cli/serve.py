@@ -74,7 +74,8 @@ _REQUESTS = logging.getLogger("arco_catalog.http.requests")
 
 
 def run(options: ServeOptions) -> int:
-    """Serves until SIGINT or SIGTERM, then returns 0. Raises `CliError` if the server can't start."""
+    """Serves until SIGINT or SIGTERM, as a worker also until the supervisor dies, then returns 0. Raises `CliError` if
+    the server can't start."""
     return run_server(options, _serve(options))
 
 
@@ -103,8 +104,8 @@ def check(options: ServeOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """The options of a server that can be wrong and need no store, parsed. `connections` is the limit of
-    connections."""
+    """The options of a server that can be wrong and need no store, parsed. `connections` is the limit of connections.
+    `certificate`, `metrics` and `telemetry` are None if the options ask for none."""
 
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
@@ -181,11 +182,12 @@ async def _serve(options: ServeOptions) -> None:
 
 
 def _sign_in(options: ServeOptions) -> SignIn:
-    """Returns how people sign in to the console. Raises `CliError` for invalid options."""
+    """Returns how people sign in to the console. Raises `CliError` for invalid options, and if there are any also for
+    invalid variables of issuers."""
     try:
         return load_sign_in(options.console_clients, options.console_origins, options.auth, options.environment)
     except ValueError as error:
-        raise CliError(f"--console-client, --console-origin: {error}") from error
+        raise CliError(f"--console-client, --console-origin, or a variable about issuers of tokens: {error}") from error
 
 
 def _rates(options: ServeOptions) -> RequestRates | None:
@@ -195,8 +197,9 @@ def _rates(options: ServeOptions) -> RequestRates | None:
 
 
 async def _report(catalog: Catalog, realms: RealmService | None, variables: KeyPolicy) -> StoreReport:
-    """Collects the facts about the store for the start-up message. If HEAD can't be read, or the contents of the store,
-    the facts in HEAD are missing, and nothing is raised: requests report the error."""
+    """Collects the facts about the store for the start-up message, with `realms` about the default realm. If HEAD can't
+    be read, or the contents of the store, the facts of both are missing, and nothing is raised: requests report the
+    error."""
     if realms is None:
         request = operator_request(catalog.runtime, "serve", catalog.settings.request_ms)
         state = catalog.session(request, ALLOW_ALL).state
@@ -298,9 +301,9 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops accepting, closes these sockets, and waits until the requests under way are answered, up to uvicorn's
-        timeout. Requests that take longer are cancelled, and awaited for at most `MARGIN_SECONDS` before the stores
-        that they use are closed. Connections whose handshake is not complete are awaited first, so that uvicorn closes
-        them too."""
+        timeout or a further SIGINT. Requests that are left then are cancelled, and awaited for at most `MARGIN_SECONDS`
+        before the stores that they use are closed. Connections whose handshake is not complete are awaited first, so
+        that uvicorn closes them too."""
         for acceptor in self._acceptors:
             acceptor.close()
         for listener in sockets or ():
@@ -323,7 +326,7 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Handles SIGINT and SIGTERM within the context: after the first signal requests under way finish, after a
-        second SIGINT they do not. Unlike uvicorn's method it does not raise the signal again at the end, so a server
+        further SIGINT they do not. Unlike uvicorn's method it does not raise the signal again at the end, so a server
         that ends on a signal exits with 0."""
         loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)
@@ -428,7 +431,7 @@ def telemetry_of(options: ServerOptions, observers: Sequence[Observer] = ()) -> 
 
 
 def _to_stderr(line: str) -> None:
-    """Writes a line to stderr at once, so that lines of other threads can't be mixed into it."""
+    """Writes a line and the end of it to stderr in one call, so that lines of other threads can't be mixed into it."""
     sys.stderr.write(f"{line}\n")
 
 
@@ -479,11 +482,13 @@ async def open_served(
     settings: Settings, store: str, allowed: Sequence[str], environment: Mapping[str, str]
 ) -> Catalog:
     """Opens a server's store and the allowed locations, and returns the catalog with these settings at the root of the
-    store. Prints that it waits if the store is slow. Raises `CliError` if the store can't be opened or a URL is
+    store. Prints that it waits if the store is slow. Raises `CliError` if one of them can't be opened or a URL is
     invalid."""
     try:
         async with report_slow_store(store):
             url, locations = canonical_urls(store, allowed, environment)
             return await open_catalog(settings, url, locations, SystemRuntime(), opener_in(environment))
     except (CatalogError, StoreError, ValueError, OSError) as error:
-        raise CliError(f"cannot open the store {store}: {error}") from error
+        raise CliError(
+            f"cannot open the store {store}{' or an allowed location' if allowed else ''}: {error}"
+        ) from error

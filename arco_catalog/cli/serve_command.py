@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Serves catalogs until a signal stops it: with `--workers` processes, by default as many as `usual_workers`
-    returns, under a supervisor; in this process alone if that is one. `--listener` makes it the worker of a supervisor.
-    Returns the exit code."""
+    """Serves catalogs until a signal stops it, or too many workers have died: with `--workers` processes, by default as
+    many as `usual_workers` returns, under a supervisor; in this process alone if that is one. `--listener` makes it the
+    worker of a supervisor. Returns the exit code."""
     if parsed.listener is not None:
         from arco_catalog.cli.parent import end_with_parent
 

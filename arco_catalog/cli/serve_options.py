@@ -12,8 +12,9 @@ from arco_catalog.planning.upkeep_settings import PurgeMode, PurgeSettings, vend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions(ServerOptions):
-    """The options of `arco serve`: what every server has, and options for locations, web pages, the console,
-    idempotency keys, purges, background tasks, vended credentials, rates and the audit log."""
+    """The options of `arco serve`: what every server has, and options of this server only, such as for locations, web
+    pages, the console, idempotency keys, purges, background tasks, vended credentials, rates and the audit log.
+    `listener`, `audit_descriptor` and `fills_feed` are for the worker of a supervisor."""
 
     allow_location_overlap: bool
     """Whether locations of tables may overlap; `allow_catalog_overlap` is about locations of catalogs."""

@@ -24,7 +24,7 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
     """Yields what the server serves, over the stores that `catalog` has open: the realms with their authentication. If
     the store has no realm, yields no realms, and the authentication of clients, None if they need none. Raises
     `CliError` if a realm that the options need is missing or was dropped, or if other machines can reach a server of
-    realms and --auth is not given; and `ValueError` for an invalid variable."""
+    realms and --auth is not given; `ValueError` for an invalid variable; and the errors of reading a realm."""
     vending = LazyVending(_vending_environment(options), runtime)
     url = canonical_url(options.store, options.environment)
     realms = realms_beside(catalog, url, options.realm, vending)
@@ -43,7 +43,7 @@ async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime
             if await realm_was_dropped(realm):
                 raise CliError(
                     f"the server does not start: the realm {realm.name} in {options.store} was dropped; `arco "
-                    "bootstrap --reopen` makes it anew"
+                    "bootstrap --reopen`, with --realm NAME if the server has --realm, makes it anew"
                 )
         if setup is None and options.host != "localhost" and not is_loopback(options.host):
             raise CliError(

@@ -1,4 +1,4 @@
-"""The options that both servers have, from the command line and the environment.
+"""The options that `arco serve` and `arco delegation-service` share, from the command line and the environment.
 
 The supervisor of workers imports this module, and nothing of what a worker needs: that takes most of a start.
 """

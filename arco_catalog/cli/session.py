@@ -77,8 +77,8 @@ async def _cancelled_by_sigterm(work: Callable[[], Coroutine[None, None, T]]) ->
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """The open store of a command, with the limit of time for calls of the store. `root` is the catalog that
-    --warehouse names if the store has no realm; the catalogs of a realm use its connections."""
+    """The open store of a command. A session with it has `timeout_ms` for all calls of the store. `root` is the catalog
+    that --warehouse names if the store has no realm; the catalogs of a realm use its connections."""
 
     options: CatalogOptions
     command: str
@@ -100,9 +100,9 @@ class OpenStore:
         return realm_beside(self.root, self.url, self.options.realm)
 
     async def inventory(self) -> Inventory:
-        """Returns the catalogs and other owners of state in the realm, or `root` alone if the store has no realm.
-        Raises `NotThere` if --realm names no realm or the store can't be read, and `StoreDenied` if the store denies a
-        read."""
+        """Returns the catalogs and other owners of state in the realm; if the store has no realm, `root` and the
+        delegation service. Raises `NotThere` if --realm names no realm or the store can't be read, and `StoreDenied` if
+        the store denies a read."""
         names = () if self.options.realm is None else (self.options.realm,)
         try:
             return await take_inventory(self.root, self.url, names)
@@ -134,7 +134,7 @@ async def open_session(
     store.
 
     Raises `NotThere` if the store can't be read, unless the command `tolerates_read_errors` and reports the reason
-    itself."""
+    itself; and `StoreError` if the probe fails, which is the first call of a command that `creates`."""
     if writes and not creates:
         async with open_session(options, command, find, timeout_ms):
             pass
@@ -153,8 +153,9 @@ async def open_session(
 
 
 async def _open_root(options: CatalogOptions, *, probed: bool, tolerates_read_errors: bool) -> Catalog:
-    """Opens the catalog at the root of the store. Raises `ValueError` for an invalid URL, and `NotThere` if HEAD of a
-    store that is not `probed` can't be read.
+    """Opens the catalog at the root of the store. Raises `ValueError` for an invalid URL of the store, `CliError` for
+    an invalid allowed location, `StoreError` if the store is `probed` and that fails, and `NotThere` if HEAD of a store
+    that is not `probed` can't be read.
 
     If the store denies that read, or read errors are tolerated, the catalog is built without the locations that HEAD
     records: the credentials may still be allowed to read the state of a realm.

@@ -88,8 +88,8 @@ def _described(settings: KeySettings) -> str:
 
 
 def _advice(settings: KeySettings) -> str:
-    """Returns a note on how a change of the rules for idempotency keys affects retries of earlier requests, and until
-    when."""
+    """Returns a note for after a change of the rules for idempotency keys: from when servers follow them, until when
+    they also search markers of the rules before, and that servers of older versions do not read the record."""
     until = format_time(settings.replaced[0].until_ms + SEARCH_MS)
     return (
         f"\nServers use this from their next write on, whatever their variables set. Until {until} they also search "

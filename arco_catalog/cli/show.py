@@ -1,5 +1,6 @@
 """`arco show`: prints the records about one table, view, generic table or semantic model: its entry, for a table or
-view also pointer, last commits, open intent and idempotency markers; or what had the name at a time in the past."""
+view also pointer, last commits, open intent and idempotency markers, except for a table that follows another catalog's;
+or what had the name at a time in the past."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, format_author, format_client, format_duration, format_text, format_time
@@ -61,7 +62,8 @@ def _meant(shown: JsonObject) -> list[tuple[str, str]]:
 
 
 def as_text(shown: JsonObject) -> str:
-    """Formats the records of an object, one fact on a line; for a table or view the open markers follow in columns."""
+    """Formats the records of an object, one fact on a line. For a table or view the open markers follow in columns, or
+    a sentence without any; for a table that follows another catalog's they do not."""
     if shown.get("type") == "generic-table":
         return facts([*_named(shown), *_described(mapping(shown, "table"))])
     if shown.get("type") == "semantic-model":
@@ -127,7 +129,8 @@ def _intent(intent: JsonObject) -> str:
 
 
 def _markers(shown: JsonObject) -> str:
-    """Formats the requests under way that name the object, with a note if some of the markers were not read."""
+    """Formats the requests that name the object and are under way or were left unfinished, or a sentence without any,
+    with a note if some of the markers were not read."""
     found = [marker for marker in sequence(shown, "open_markers") if isinstance(marker, dict)]
     unseen = "" if shown.get("all_markers_seen") else "\nThere are too many markers to read: older ones were skipped."
     if not found:

@@ -78,8 +78,8 @@ class Report:
 def run(url: str, environment: Mapping[str, str], *, pages: bool, as_json: bool) -> int:
     """Checks the store of a URL through each of its clients, with `pages` also by the costly checks, and displays the
     findings. Returns 1 if a check failed, if clients differ, if a client can't reach the store or left objects behind,
-    or if no client could be run; else 0. Raises `CliError` if the URL does not name a store, and `NotThere` if the
-    folder of local files does not exist."""
+    or if no client could be run; else 0. Raises `CliError` if the URL does not name a store or a variable for it is
+    invalid, and `NotThere` if the folder of local files does not exist."""
     missing = missing_folder(url)
     if missing is not None:
         raise NotThere(f"there is no folder {missing}: make it, or check the URL of the store")
@@ -97,7 +97,7 @@ async def report(
 ) -> Report:
     """Runs all checks through each of these clients that can be used, one client after the other; with `pages` also the
     costly checks. Returns their findings, and the reasons why others were not run or could not reach the store. Raises
-    `ValueError` if the URL does not name a store."""
+    `ValueError` if the URL does not name a store or a variable for it is invalid."""
     folder = f"{FOLDER}/doctor-{SystemRuntime().ulid()}"
     examined: dict[str, ExaminationReport] = {}
     not_run: dict[str, str] = {}
@@ -133,7 +133,8 @@ def _observed(store: ObjectStore) -> "list[Response]":
 
 
 async def _unreachable(store: ObjectStore, url: str, folder: str) -> str | None:
-    """Returns the reason why the store does not answer a first call, or None if it does."""
+    """Returns the reason why a first call, a listing, fails: the store does not answer, or denies it; None if it
+    succeeds."""
     try:
         async with report_slow_store(url):
             await store.list(f"{folder}/")

@@ -38,9 +38,9 @@ def run_list(
     options: CatalogOptions, status: str | None, correlation: str | None, *, stuck: bool, as_json: bool
 ) -> int:
     """Displays the tasks of a catalog that match all filters: `status` (None: any), the `correlation` id of the
-    client's request (None: any), and with `stuck` only purges that failed half-way. Unfinished tasks are first, and
-    then all by the time at which they are or were due. Tasks that can't be read are last, with the reason, whatever the
-    filters. Returns 1 if there are any, else 0. Raises `CliError`."""
+    client's request (None: any), and with `stuck` only purges that failed half-way. Unfinished tasks come first, then
+    ended ones, both by the time at which they are or were due. Tasks that can't be read are last, with the reason,
+    whatever the filters. Returns 1 if a task can't be read, else 0. Raises `CliError`."""
 
     def matches(listed: ListedTask) -> bool:
         task = listed.task
@@ -113,9 +113,9 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
 
 def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, as_json: bool) -> int:
     """Executes the tasks that are due in every catalog of the realm, or one task, if it is due, in the catalog that has
-    it, for at most `seconds` (None: a day); with ARCO_EVENTS it also fills the event feeds. Displays a line for each
-    catalog. Returns 1 if the tasks of some catalog could not be read, else 0, also if a task failed. Raises
-    `CliError`."""
+    it, for at most `seconds` (None: a day); with ARCO_EVENTS, and without `task`, it also fills the event feeds.
+    Displays a line for each catalog. Returns 1 if the tasks of some catalog could not be read, else 0, also if a task
+    failed or no catalog has `task`. Raises `CliError`."""
     runtime = SystemRuntime()
     end_ms = runtime.now_ms() + (DAY_MS if seconds is None else seconds * 1000)
 
@@ -138,9 +138,9 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
 
 
 def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> int:
-    """Executes the purges that are due, or one task, even a failed one, on Spark in a child process, which prints its
-    own lines: in the catalog of --warehouse, or with `every` in all catalogs. Spark's own settings choose where it
-    runs. Returns the exit code of the process."""
+    """Executes the purges and expiries of snapshots that are due, or one task, even a failed one, on Spark in a child
+    process, which prints its own lines: in the catalog of --warehouse, or with `every` in all catalogs. Spark's own
+    settings choose where it runs. Returns the exit code of the process."""
     command = [sys.executable, "-m", "reconciler.purge", "--store", options.store]
     named = {"--task": task, "--realm": options.realm, "--warehouse": None if every else options.warehouse}
     command += [text for name, value in named.items() if value is not None for text in (name, value)]
@@ -186,7 +186,7 @@ def to_json(listed: ListedTask) -> JsonObject:
 
 
 def about(listed: ListedTask) -> str:
-    """Returns the dotted name of the table that a task's payload names."""
+    """Returns the dotted name of the table that a task's payload names; empty text if it names none."""
     identity = table_identity(listed.task.payload)
     return dotted(texts(identity, "namespace_levels"), optional_text(identity, "table_name") or "")
 
@@ -208,7 +208,8 @@ def row(listed: ListedTask) -> Sequence[str]:
 
 
 def _result(listed: ListedTask) -> str | None:
-    """Returns the last result of a task, with what is to be done if the task is stuck or the drop was undone."""
+    """Returns the last result of a task, None without one, and behind it how to go on if the task is stuck. If the drop
+    was undone, returns a sentence about that in place of the result."""
     if listed.undone:
         return UNDONE
     summary = listed.task.summary

@@ -35,7 +35,7 @@ class Certificate:
 
     def __post_init__(self) -> None:
         """Reads the certificate, the key, and the authorities of client certificates from their files. Raises
-        `CliError` if one can't be read, or the key is not the certificate's."""
+        `CliError` if one can't be read or used, such as an encrypted key, or the key is not the certificate's."""
         try:
             self._seen = self._times()
             self.context = self._read()
@@ -52,14 +52,14 @@ class Certificate:
             await asyncio.to_thread(self.renew)
 
     def renew(self) -> None:
-        """Reads the files of the certificate if they have changed since they were last read. If one can't be read, logs
-        an error and does not change the context; the next call retries."""
+        """Reads the files of the certificate if one has changed since they were last read, and logs that. If one can't
+        be read or used, logs an error and does not change the context; the next call retries."""
         try:
             times = self._times()
             if times != self._seen:
                 self.context = self._read()
                 self._seen = times
-                _LOG.info("new connections get the certificate that is now in %s", self.certificate)
+                _LOG.info("the files of the certificate %s were read again: new connections use them", self.certificate)
         except (OSError, ValueError) as error:
             _LOG.error(
                 "the files of the certificate %s can't be used now: %s; new connections get the one that was read "
@@ -94,7 +94,7 @@ def certificate_of(certificate: str | None, key: str | None, client_ca: str | No
     if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:
-        raise CliError("TLS takes both --tls-cert and --tls-key, also with --tls-client-ca: one is missing")
+        raise CliError("TLS takes both --tls-cert and --tls-key, also with --tls-client-ca: not both are given")
     return Certificate(certificate, key, client_ca)
 
 

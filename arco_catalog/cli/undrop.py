@@ -15,8 +15,8 @@ from arco_catalog.state.characters import escaped
 
 def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> int:
     """Restores the table, view or other object that was dropped last under a name, and displays it, as text with the
-    time at which a purge would have deleted the files. With `force` it is restored even if manifest lists are missing.
-    Returns 0. Raises `CliError`."""
+    time from which a purge, if one was requested, would have deleted the files. With `force` it is restored even if
+    manifest lists are missing. Returns 0. Raises `CliError`."""
     namespace, name = parse_identifier(table)
 
     async def work() -> JsonObject:

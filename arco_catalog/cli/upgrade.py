@@ -52,8 +52,8 @@ class _RegistryUpgrade:
 
 def run(options: CatalogOptions, *, dry: bool, force: bool, as_json: bool) -> int:
     """Upgrades the registry of the realm and of each of its catalogs, or of the one catalog of a store; if `dry` only
-    reads them. Prints a line for each, or JSON. Returns 1 if an upgrade is prevented, or a registry of several can't be
-    read, else 0. Raises `CliError`."""
+    reads them. A commit of an older program within a day prevents it, unless there is `force`. Prints a line for each,
+    or JSON. Returns 1 if an upgrade is prevented, or a registry of several can't be read, else 0. Raises `CliError`."""
 
     step = preview_upgrade if dry else upgrade
 

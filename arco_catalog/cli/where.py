@@ -9,7 +9,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
 MAX_LEVELS: Final = 100
-"""Maximum levels of brackets and of NOT."""
+"""A condition with so many levels of brackets and NOT, or more, is rejected."""
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"[^"]+"|`[^`]+`)|(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"""
     r"""|(?P<word>[^\W\d][\w.]*)|(?P<sign><=|>=|<>|!=|[=<>(),]))"""
@@ -112,7 +112,7 @@ class _Parser:
         """Reads one condition (NOT, brackets, TRUE, FALSE or a predicate), and returns the filter. Raises `CliError`,
         also for `levels` or more levels of brackets and NOT."""
         if levels == 0:
-            raise CliError(f"--where has more than {MAX_LEVELS} levels of brackets and NOT")
+            raise CliError(f"--where has {MAX_LEVELS} levels of brackets and NOT, or more")
         if self._takes("NOT"):
             return {"type": "not", "child": self._condition(levels - 1)}
         if self._takes("("):
@@ -182,7 +182,7 @@ class _Parser:
         return values
 
     def _value(self) -> JsonValue:
-        """Reads one value: a text, number or boolean, perhaps after the name of a type, which is ignored. Raises
+        """Reads one value: a number, a boolean, or a text. The name of a type before a text is ignored. Raises
         `CliError`."""
         token = self._take()
         if token.word in _TYPED and self._next.kind == "text":
@@ -194,4 +194,6 @@ class _Parser:
                 return token.text[1:-1].replace("''", "'")
             case "number":
                 return int(token.text) if token.text.lstrip("-").isdecimal() else float(token.text)
-        raise CliError(f"--where needs a value, a text in single quotes, before: {token.text or 'its end'}")
+        raise CliError(
+            f"--where needs a number, TRUE, FALSE or a text in single quotes before: {token.text or 'its end'}"
+        )

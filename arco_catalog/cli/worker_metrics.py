@@ -1,9 +1,10 @@
 """The metrics for Prometheus of a server with workers: the supervisor answers with one page for all of them.
 
-Each worker counts in files of its place, in a directory in memory. A worker that takes the place of a dead one goes on
-in its files, so no count is lost or doubled, and the directory has as many files after a thousand deaths as after none
-(docs/decisions/0083-metrics-of-workers.md). The system kills a process that writes to a mapped file for which there is
-no room, so the supervisor reserves all bytes of the files before a worker starts."""
+Each worker counts in files of its place, in a directory in memory, or elsewhere if that has not the space. A worker
+that takes the place of a dead one goes on in its files, so no count is lost or doubled, and the directory has as many
+files after a thousand deaths as after none (docs/decisions/0083-metrics-of-workers.md). The system kills a process that
+writes to a mapped file for which there is no room, so the supervisor reserves all bytes of the files before a worker
+starts."""
 
 import os
 import shutil
@@ -38,7 +39,8 @@ MAX_TRIES = 20
 
 
 class WorkerMetrics(Collector):
-    """The metrics that the workers of a supervisor count in a directory."""
+    """The metrics that the workers of a supervisor count in a directory, and on the page also the supervisor's counts
+    of workers and deaths."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -136,7 +138,10 @@ def _directory_with_room(needed: int) -> Path:
         temporary = Path(tempfile.gettempdir())
         if _has_room(temporary, needed):
             return temporary
-    raise _no_room(needed, f"{IN_MEMORY}, or in the directory for temporary files (TMPDIR)")
+    raise _no_room(
+        needed,
+        f"{IN_MEMORY}, or in the directory for temporary files (TMPDIR): neither has the space and can be written to",
+    )
 
 
 def _no_room(needed: int, where: str) -> CliError:

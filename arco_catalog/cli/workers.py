@@ -35,13 +35,13 @@ ENDS_WITHIN_SECONDS = 60.0
 
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Serves with several workers until SIGINT or SIGTERM. `arguments` are the command line of which `parsed` is the
-    result; workers get it again. Returns the exit code: 0, that of a worker which failed to start or to end well, or 1
-    if too many died. Raises `CliError` if the server can't start: an address in use is reported only if nothing else is
-    wrong."""
+    result; workers get it again. Returns the exit code: 0; that of the first worker if it failed to start, or of a
+    worker that failed to end well; or 1 if too many died. Raises `CliError` if the server can't start: an address in
+    use is reported only if nothing else is wrong."""
     if parsed.store.startswith("memory:"):
         raise CliError(
-            "--workers is not supported with a store in memory: each process would have a store of its own; leave it "
-            "out"
+            "--workers above 1 is not supported with a store in memory: each process would have a store of its own; "
+            "leave --workers and ARCO_WORKERS out"
         )
     try:
         return asyncio.run(_supervise(parsed, arguments))
@@ -55,7 +55,7 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 async def _supervise(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Runs a supervisor, with the metrics of its workers if the options have a port for them, and returns its exit
-    code. Raises `AddressError` if an address can't be listened at."""
+    code. Raises `AddressError` if an address can't be listened at, and `CliError` if there is no space for metrics."""
     if parsed.metrics_port is None:
         return await Supervisor(parsed, arguments).run()
     from arco_catalog.cli.metrics_server import answering_scrapes
@@ -198,9 +198,9 @@ class Supervisor:
         return len(self._deaths) > MAX_DEATHS and now - self._deaths[0] < DEATHS_WITHIN_SECONDS
 
     def _pass_on(self, signum: signal.Signals) -> None:
-        """Sends a signal to all workers. After the first they finish the requests under way; after a second SIGINT they
-        do not; a worker that does not serve yet gets SIGTERM instead. Those that still live after `ENDS_WITHIN_SECONDS`
-        are killed."""
+        """Sends a signal to all workers. After the first they finish the requests under way; after a further SIGINT
+        they do not; a worker that does not serve yet gets SIGTERM instead. Those that still live after
+        `ENDS_WITHIN_SECONDS` are killed."""
         if not self._ending:
             self._ending = True
             asyncio.get_running_loop().call_later(ENDS_WITHIN_SECONDS, self._kill)

@@ -1,8 +1,8 @@
 """The table of the catalog's own environment variables. `arco serve` has an option for each of `SERVER`, and `arco
 delegation-service` for each of `DELEGATION_SERVICE`. The functions read those of `FUNCTIONS`; servers and functions
-read those of `AUTHENTICATION`, `POLICY` and `VENDING`, their stores those of `STORE_SETTINGS`, and what sends events
-those of `DELIVERY`. The vendors' variables `AWS_*`, `AZURE_*` and `GOOGLE_*`, which stores read, and `OTEL_*`, which
-tracing reads, are not in it."""
+read those of `AUTHENTICATION`, `POLICY` and `VENDING`, their stores those of `STORE_SETTINGS`, what sends events,
+except functions, those of `DELIVERY`, and what works on tasks those of `DELEGATION`. The vendors' variables `AWS_*`,
+`AZURE_*` and `GOOGLE_*`, which stores read, and `OTEL_*`, which tracing reads, are not in it."""
 
 from arco_catalog.config.durations import parse_duration
 from arco_catalog.config.parsing import (

@@ -1,4 +1,4 @@
-"""Refuses requests of foreign web pages, for a server without authentication (docs/decisions/0029).
+"""Refuses requests of foreign web pages, above all for a server without authentication (docs/decisions/0029).
 
 A browser sends the requests of any web page, also to loopback. Its headers name the page's origin (`Origin`,
 `Sec-Fetch-Site`) and the host name of the request (`Host`). In a DNS rebinding attack the page's own name resolves to

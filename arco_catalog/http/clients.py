@@ -27,8 +27,8 @@ def method(text: str) -> str:
 
 
 def path(raw: bytes) -> str:
-    """Returns the first `MAX_PATH` bytes of a path as sent, with `?` for every byte that is not printable ASCII, so
-    that it cannot control a terminal."""
+    """Returns the first `MAX_PATH` bytes of a path as sent, with `?` for every space and every byte that is not
+    printable ASCII, so that it cannot control a terminal."""
     return _UNPRINTABLE.sub("?", raw[:MAX_PATH].decode("latin-1"))
 
 

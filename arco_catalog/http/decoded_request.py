@@ -102,24 +102,24 @@ class DecodedRequest:
 
     def check_new(self, name: str, what: str) -> str:
         """Returns the name of a new object, if later requests of this client can send it in a path, and it has no
-        control characters. Raises `BadRequest` otherwise, with a message that begins with `what`. It does not call
-        `check_name`."""
+        character that changes the display of text. Raises `BadRequest` otherwise, with a message that begins with
+        `what`. It does not call `check_name`."""
         return check_routable(name, what, self.options.unroutable, self.spelling)
 
     def new_name(self) -> str:
-        """Returns the `name` in the body for a new object. Raises `BadRequest` if it is missing or invalid, or if later
-        requests could not send it in a path."""
+        """Returns the `name` in the body for a new object. Raises `BadRequest` if it is missing or invalid, or if
+        `check_new` does not accept it."""
         return self.check_new(read_name(self.fields), "request.name")
 
     def check_creation(self, change: JsonObject, name: str) -> None:
-        """Raises `BadRequest` if the commit `change` creates a table of this `name`, and later requests could not send
-        the name in a path."""
+        """Raises `BadRequest` if the commit `change` creates a table of this `name`, and `check_new` does not accept
+        the name."""
         if creates(change):
             self.check_new(name, "table")
 
     def renaming(self) -> tuple[Identifier, Identifier]:
         """Returns the source and the destination in the body of a rename. Raises `BadRequest` if one of them is missing
-        or invalid, or if later requests could not send the new name in a path."""
+        or invalid, or if `check_new` does not accept the new name."""
         separator = self.options.namespace_separator
         source = required_identifier(self.fields, "source", separator)
         destination = required_identifier(self.fields, "destination", separator)
@@ -128,8 +128,9 @@ class DecodedRequest:
 
     @cached_property
     def canonical_path(self) -> str:
-        """The path in one encoding, however the client encoded it; different paths differ in it. An idempotency key is
-        bound to it, and receipts contain it. Raises `BadRequest` for an invalid namespace."""
+        """The path in one encoding, with the prefix and without the server's base path, however the client sent it;
+        paths of different objects differ in it. An idempotency key is bound to it, and receipts contain it. Raises
+        `BadRequest` for an invalid namespace."""
         levels: list[str] = []
         for level in self.template.split("/"):
             if level == "{namespace}":

@@ -43,9 +43,9 @@ MAX_STAGED = 5
 
 async def access_to_table(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
     """Returns the access to a table's files that the caller's grants allow, in a way that the request's header lists:
-    vended credentials if it lists both ways and the catalog can vend them. Returns `NOT_DELEGATED` if the grants allow
-    none, or the catalog supports no such way. Raises `Unavailable`, and `InternalError` if the cloud denies the server
-    the credentials."""
+    vended credentials if it lists both ways and the catalog can vend them. Returns `NOT_DELEGATED` if `table_access`
+    returns None, as without grants or for locations that are not allowed, or the catalog supports no such way. Raises
+    `Unavailable`, `StoreError`, and `InternalError` if the cloud denies the server the credentials."""
     return await _delegated(context, session, name, await table_access(session, context.namespace, name, state))
 
 
@@ -70,7 +70,7 @@ async def access_to_staged_table(
     context: RequestContext, session: Session, name: str, answer: Document
 ) -> DelegatedAccess:
     """Returns the access to the files of a staged table, whose metadata the `answer` contains, or `NOT_DELEGATED`, as
-    `access_to_table` does. The catalog stores nothing of such a table, so the paths of its endpoints for credentials
+    `access_to_table` does. The catalog stores nothing of such a table, so the queries of its endpoints for credentials
     and signatures contain the locations of the files. Raises as `access_to_table` does."""
     document = (answer.body or {}).get("metadata")
     assert isinstance(document, dict)
@@ -81,7 +81,7 @@ async def access_to_staged_table(
 async def access_for_scan(context: RequestContext, session: Session, name: str, state: TableState) -> DelegatedAccess:
     """Returns read-only access to the files of a table for a scan, by vended credentials alone: a client opens the
     files of a scan with nothing else. Returns `NOT_DELEGATED` if the client's header does not list vended credentials,
-    the grants allow none, or none can be vended. Raises as `access_to_table` does."""
+    `table_access` returns None, or none can be vended. Raises as `access_to_table` does."""
     vending, access = _vending(context), await table_access(session, context.namespace, name, state)
     if vending is None or access is None or Delegation.VENDED not in requested_ways(context.headers):
         return NOT_DELEGATED
@@ -92,7 +92,8 @@ async def access_for_scan(context: RequestContext, session: Session, name: str, 
 async def load_credentials(context: RequestContext) -> Response:
     """Returns a list of new credentials for a table's files, in place of ones that expire; the list is empty if the
     catalog gives no access or vends none. Credentials for the plan of a scan are read-only. Raises the errors of
-    `load_table` and `access_to_table`, and `NoSuchPlanId` for the id of a plan of another table."""
+    `load_table` and `access_to_table`, and, unless access is denied, `NoSuchPlanId` for a text that is no id of a plan
+    of this table."""
     session = context.sessions.open()
     access = await _access(context, session)
     if access is not None and (plan_ids := context.query.all(PLAN_ID)):
@@ -122,8 +123,8 @@ async def sign(context: RequestContext) -> Response:
         )
     if access is None:
         raise Forbidden(
-            "Not signed: the caller has no right to the data of this table, or the catalog does not allow the "
-            "table's location"
+            "Not signed: the caller has no right to the data of this table, the catalog does not allow the table's "
+            "location, or the table was dropped or replaced during the request"
         )
     write = access.scope.write and request.method not in READING  # requests that read are signed with read-only keys
     access = replace(access, scope=replace(access.scope, write=write))
@@ -175,7 +176,8 @@ def _read_only(access: Access) -> Access:
 
 
 def _check_plan_ids(plan_ids: Sequence[str], access: Access) -> None:
-    """Raises `NoSuchPlanId` unless all ids are of plans of the table that `access` is for. Plans of any age pass."""
+    """Raises `NoSuchPlanId` unless all ids are of plans of the table that `access` is for. Plans of any age pass, and
+    plan tasks."""
     from arco_catalog.operations.scans.tokens import InvalidToken, read_token
 
     for plan_id in plan_ids:
@@ -194,7 +196,8 @@ def _nearest(found: Sequence[StorageCredential], location: str) -> StorageCreden
 
 
 def _vending(context: RequestContext) -> Vending | None:
-    """Returns what vends credentials; None if this server vends none."""
+    """Returns what vends credentials and signs requests; None if this server does neither. Raises `InternalError` on a
+    server without realms."""
     made = context.sessions.required_realm.deployment.vending
     return None if made is None else made()
 

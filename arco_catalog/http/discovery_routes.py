@@ -1,5 +1,5 @@
-"""The routes by which people look at a catalog: its names, what happened to them, who has
-access to what, and its background tasks. No specification has them."""
+"""The routes by which people look at a catalog: its names, what happened to them, who has access to what, and its
+background tasks, of which a failed one can be submitted again. No specification has them."""
 
 from collections.abc import Iterator, Sequence
 

@@ -36,7 +36,8 @@ CATALOG_APIS = (POLARIS_BASE + b"/v1/", POLARIS_BASE + b"/polaris/v1/")
 
 
 class Dispatch:
-    """The innermost layer: authenticates each request, and passes it to the handler of its route."""
+    """The innermost layer: authenticates the caller, except on public routes, and passes the request to the handler of
+    its route."""
 
     def __init__(self, service: Service, router: Router, rates: "RequestRates | None" = None) -> None:
         self._service = service
@@ -45,10 +46,11 @@ class Dispatch:
 
     async def handle(self, request: Request) -> Response:
         """Returns the response of the route's handler. Raises `NoSuchRoute` and `MethodNotAllowed`, except to a caller
-        that authentication rejects; `Forbidden` for a foreign web page if the options name allowed hosts; `Unsupported`
-        for a change of a read-only catalog without an idempotency key; `BadRequest` for a change of tables in a catalog
-        of type EXTERNAL; `TooManyRequests` beyond the caller's rate; what authentication and decoding raise, and what
-        the handler raises. After `CatalogChanged` it opens the catalog anew and calls the handler a second time."""
+        that authentication rejects; `Forbidden` for a foreign web page or an unsafe `Host`, unless `allowed_hosts` is
+        None; `NoSuchWarehouse`; `Unsupported` for a change of a read-only catalog without an idempotency key;
+        `BadRequest` for a change of tables or views in a catalog of type EXTERNAL; `TooManyRequests`; what
+        authentication, decoding and the handler raise. After `CatalogChanged` it finds the catalog of the path anew and
+        calls the handler a second time."""
         if request.head_bytes > LARGE_HEAD_BYTES:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts
@@ -66,7 +68,7 @@ class Dispatch:
         request.hold.owner = request.caller.principal if request.caller.authenticated else None
         if match is None:
             path = request.raw_path.decode("latin-1")
-            raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")
+            raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the endpoints of the catalog API")
         if route is None:
             allowed = match.methods
             message = f"{request.method} is not supported for this path: use {' or '.join(allowed)}"
@@ -212,11 +214,11 @@ def _below(base: bytes, path: bytes) -> bytes:
 
 
 def _refuse_external(catalog: Catalog) -> None:
-    """Raises `BadRequest` if the catalog is of type EXTERNAL: only notifications change its tables."""
+    """Raises `BadRequest` if the catalog is of type EXTERNAL, whose tables and views another catalog owns."""
     if catalog.settings.external:
         raise BadRequest(
-            f"Catalog {catalog.settings.warehouse} is external: its tables are changed in the catalog that owns them, "
-            "and here only by notifications"
+            f"Catalog {catalog.settings.warehouse} is external: its tables and views are changed in the catalog that "
+            "owns them, and here tables only by notifications"
         )
 
 

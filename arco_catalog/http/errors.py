@@ -1,5 +1,6 @@
 """Error responses of the catalog's API: the table from the class of an error to the status and type that the client
-gets. Only errors of idempotency keys have other entries in the Polaris dialect, and one on commit routes.
+gets. Only errors of idempotency keys have other entries in the Polaris dialect, and on commit routes one of these and
+`InternalError`.
 
 Clients choose what to do by the type. So every type is one of the specifications (Iceberg's, Polaris's) or of the
 reference implementation; for a status without one (405, 413, 415) it is the nearest in meaning. Only
@@ -74,14 +75,14 @@ _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
 
 def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Response:
     """Returns the error response for a request that raised `error`. `commits` is true on routes whose 5xx mean that the
-    outcome is unknown: there an error of the store, an `InternalError` or an unexpected exception gives the response of
-    an unknown outcome. On others an error of the store gives the response of an unavailable service, or of a refusal by
-    the store. The `dialect` decides on the response about an idempotency key that was used for another request, or
-    whose request is in progress.
+    outcome is unknown: there an error of the store, `OutOfMemory`, an `InternalError` or an unexpected exception gives
+    the response of an unknown outcome. On others an error of the store gives the response of an unavailable service, or
+    of a refusal by the store, and `OutOfMemory` the former. The `dialect` decides on the response about an idempotency
+    key that was used for another request, or whose request is in progress.
 
-    An unexpected exception and an `InternalError` are logged with their tracebacks, `Unavailable` and
-    `CommitStateUnknown` as warnings. The response contains the message of an `InternalError`, but nothing of an
-    unexpected exception.
+    An unexpected exception (on commit routes also one of the store) and an `InternalError` are logged with their
+    tracebacks, `Unavailable` and `CommitStateUnknown` as warnings. The response contains the message of an
+    `InternalError`, but nothing of an unexpected exception.
     """
     match error:
         # Code that writes reports the outcome itself, so a store's error that arrives here comes from a read.
@@ -93,7 +94,11 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
             unavailable = e.Unavailable(f"The object store failed, so this request was not completed: {error}")
             return error_response(unavailable, commits=commits, dialect=dialect)
         case e.InternalError():
-            _LOG.error("a request failed for a reason that an operator has to fix: %s", error.message, exc_info=error)
+            _LOG.error(
+                "a request failed by an internal error, which an operator should examine: %s",
+                error.message,
+                exc_info=error,
+            )
             return _failure(error.message, commits)
         case e.CatalogError():
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):
@@ -101,7 +106,10 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
             status, kind = _status_and_type(error, commits, dialect)
             return described(status, kind, error.message, error_headers(error), _details(error))
         case _:
-            _LOG.error("a request failed unexpectedly", exc_info=error)
+            _LOG.error(
+                "a request failed unexpectedly, or on a commit route by an error of the store or for lack of memory",
+                exc_info=error,
+            )
             return _failure(
                 "The server failed unexpectedly, and a requested change may have been made: see the server's log",
                 commits,

@@ -28,8 +28,8 @@ def table_etag(
     labels: str = "",
 ) -> str:
     """Returns the ETag of a response with a table's state. Different responses have different ETags: it is a hash of
-    the metadata location, the `snapshots` parameter, the way of `delegation`, the caller's `grants`
-    (docs/design/README.md#what-was-rejected), and the digest of the `labels`."""
+    the metadata location, the `snapshots` parameter, the way of `delegation`, the `grants` of the response in any order
+    (`DelegatedAccess.grants`), and the digest of the `labels`. A compressed response has the same one, made weak."""
     parts: list[JsonValue] = [_WIRE_FORMAT, metadata_location, snapshots, delegation, [*sorted(grants)]]
     if labels:
         parts.append(labels)

@@ -14,8 +14,9 @@ MAX_TOKEN = 1_024
 
 async def query(context: RequestContext) -> Response:
     """Returns the next events after the body's token that the body selects and the caller may see, in their order, and
-    the token after them. There are at most as many as the body's page size, and as `MAX_EVENTS`. Raises `BadRequest`
-    for an invalid body, and for a token that is of another catalog or has expired."""
+    the token after them. There are at most as many as the body's page size, and as `MAX_EVENTS`. Without a token they
+    are the first of the feed. A page may be short or empty though more events follow. Raises `NoSuchFeed`, and
+    `BadRequest` for an invalid body, and for a token that is invalid, of another catalog or expired."""
     fields = context.fields
     token, size = fields.optional("continuation-token", STRING), fields.optional("page-size", INT)
     if token is not None and len(token) > MAX_TOKEN:

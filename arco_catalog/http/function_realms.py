@@ -20,8 +20,8 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
 
     Only with `ARCO_AUTHORIZATION=off` does it read the store: if that has no realm, the function serves `catalog` to
     authenticated callers. Otherwise each request reads the realm, and is refused if there is none. Raises `ValueError`
-    for an invalid variable, and if the store was found to have no realm, but `ARCO_REALM` names one or `ARCO_AUTH`
-    contains `internal`; raises `StoreError` if the store does not answer.
+    for an invalid variable, if a realm that `ARCO_REALM` names was found to be missing, and if the store was found to
+    have no realm, but `ARCO_AUTH` contains `internal`; raises `StoreError` if the store does not answer.
     """
     url = canonical_url(STORE.require(environment), environment)
     vending = LazyVending(environment, runtime)
@@ -29,8 +29,8 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
     setup = load_authentication(environment, realms[0].name, runtime)
     if setup is None or setup.open:
         raise ValueError(
-            f"{AUTH.name}: a function does not support 'none' or an empty list: unset the variable to serve every "
-            "caller that the gateway lets in"
+            f"{AUTH.name}: a function does not support 'none' or an empty list: unset the variable to serve, "
+            "while the store has no realm, every caller that the gateway lets in"
         )
     vending.check()
     if not is_off(environment):

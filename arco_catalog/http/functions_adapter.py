@@ -78,9 +78,9 @@ class Answer:
 
 
 async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) -> Answer:
-    """Passes a request to the app and returns the answer. A request without the header of its original target gets a
-    400: in the decoded path a slash in a name looks like a separator, so the request could act on another object.
-    Raises what the app raises."""
+    """Passes a request to the app and returns the answer. A request gets a 400 if the header of its original target is
+    missing, or does not begin with a slash: in the decoded path a slash in a name looks like a separator, so the
+    request could act on another object. Raises what the app raises."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     target = headers.get(TARGET, "")
     if not target.startswith("/"):
@@ -106,9 +106,9 @@ async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) 
 
 
 def caller_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> Caller:
-    """Returns the caller that App Service authenticated, by the object id of the user or application. If the claims or
-    the id are missing, the caller has the reason in `unidentified_because`. An unauthenticated endpoint has
-    `NO_CALLER`: clients can send these headers themselves there. Header names are in lower case."""
+    """Returns the caller that App Service authenticated, by the object id of the user or application. If the claims are
+    missing or malformed, or the id is missing, the caller has the reason in `unidentified_because`. An unauthenticated
+    endpoint has `NO_CALLER`: clients can send these headers themselves there. Header names are in lower case."""
     if endpoint is FunctionsEndpoint.UNAUTHENTICATED:
         return NO_CALLER
     claims = _claims(headers.get(PRINCIPAL, ""))

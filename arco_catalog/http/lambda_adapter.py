@@ -129,8 +129,8 @@ def _with_usual_header_names(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
-    """Returns the event with the path that the client sent, and without the headers on which Mangum fails. Raises an
-    exception of any class for an event of another type."""
+    """Returns the event with the path that the client sent, and without `Host` and `X-Forwarded-Port`, on which Mangum
+    may fail. Raises an exception of any class for an event of another type."""
     kept = {
         part: {name: value for name, value in (event[part] or {}).items() if name.lower() not in _UNREADABLE}
         for part in ("headers", "multiValueHeaders")

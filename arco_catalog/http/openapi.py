@@ -1,7 +1,8 @@
 """The HTTP handler of `GET /openapi.json`, which returns the OpenAPI document of this server (docs/decisions/0054).
 
 `python -m tools.openapi` generates the document of all routes into the file beside this module, which is read with the
-first request for it. The server's configuration alone decides which part of the document it serves.
+first request for it. The server's configuration decides which part of the document it serves, and the key policy of an
+only catalog (`_key_policy`) whether and how operations take an idempotency key.
 """
 
 import hashlib

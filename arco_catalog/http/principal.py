@@ -17,9 +17,9 @@ class Caller:
     """The caller of a request. Idempotency keys are bound to `principal`; `session` distinguishes callers with one
     principal: by the session of an assumed role, or the id of the principal that acts for this one; None for any other
     caller. `identity` is the caller's identity in a realm, None without a realm or if the rights are not checked, and
-    `name` is its name in the realm, None without a realm. `unidentified_because` is the reason why the gateway or the
-    server could not identify the caller, None for any other caller: the server rejects such a caller, because all of
-    them would share one principal."""
+    `name` is its name for receipts, None unless the server authenticated it. `unidentified_because` is the reason why
+    the gateway or the server could not identify the caller, None for any other caller: a server that authenticates no
+    callers rejects such a caller, except on public routes, because all of them would share one principal."""
 
     principal: str
     session: str | None = None
@@ -67,9 +67,10 @@ async def authenticated_caller(
 
 
 def caller_of(scope: Scope) -> Caller:
-    """Returns the caller that an adapter or a gateway authenticated: the ARN that signed the request, or the subject of
-    its token. It is `NO_CALLER` without a gateway, and if the gateway authenticated no caller. A caller that the
-    gateway authenticated without an ARN or a subject has the reason in `unidentified_because`.
+    """Returns the caller that an adapter put into the scope, or else the one that a gateway authenticated: the ARN that
+    signed the request, or the subject of the token. It is `NO_CALLER` without both, and if the gateway authenticated no
+    caller. A caller that the gateway authenticated without an ARN or a subject has the reason in
+    `unidentified_because`.
 
     The principal of an assumed role does not contain the session's name, so that a client which renews its credentials
     between two tries is still the same principal.

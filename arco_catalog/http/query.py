@@ -60,7 +60,9 @@ class Query:
         if value is None:
             return None
         if not (value.isascii() and value.isdigit() and len(value) <= 18 and int(value) >= 1):
-            raise BadRequest(f"Query parameter {name!r} must be an integer of at least 1, not {value[:64]!r}")
+            raise BadRequest(
+                f"Query parameter {name!r} must be an integer of at least 1, in at most 18 digits, not {value[:64]!r}"
+            )
         return int(value)
 
     @property

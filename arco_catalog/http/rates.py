@@ -13,9 +13,9 @@ MAX_PRINCIPALS = 10_000
 
 class RequestRates:
     """A token bucket for each principal, which holds one second's requests and is full at first. Of more than
-    `MAX_PRINCIPALS` the one that was used least recently is forgotten, and is then full again.
+    `MAX_PRINCIPALS` the one that gave a token least recently is forgotten, and is then full again.
 
-    A bucket is stored as the time at which it will be full again, in seconds of `clock`: a full one takes no memory.
+    A bucket is stored as the time at which it will be full again, in seconds of `clock`: a full one need not be stored.
     """
 
     def __init__(self, per_second: int, clock: Callable[[], float]) -> None:
@@ -24,8 +24,8 @@ class RequestRates:
         self._full_at: OrderedDict[Hashable, float] = OrderedDict()
 
     def take(self, principal: Hashable) -> None:
-        """Takes a token from the principal's bucket, and removes at most two buckets of principals that sent no request
-        for longest. Raises `TooManyRequests`, with the seconds to wait, if the principal's bucket has no token."""
+        """Takes a token from the principal's bucket, and removes at most two buckets that are full or too many. Raises
+        `TooManyRequests`, with the seconds to wait, if the principal's bucket has no token; then it changes nothing."""
         now, token = self._clock(), 1 / self._per_second
         full_at = max(self._full_at.get(principal, now), now) + token
         wait = full_at - now - 1  # a bucket that lacks more than a second's tokens has none left

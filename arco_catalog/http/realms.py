@@ -133,7 +133,10 @@ async def _head(state: State) -> RegistryState:
             "a request was refused, because there is no realm at %s yet: `arco bootstrap` makes one",
             state.paths.manifest,
         )
-        raise Forbidden("This server's store has no realm yet, so it refuses every request: `arco bootstrap` makes one")
+        raise Forbidden(
+            "There is no realm yet in this server's store that this request could use, so it was refused: "
+            "`arco bootstrap` makes one"
+        )
     return head
 
 

@@ -48,9 +48,9 @@ class SlowBody(Exception):
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request. `raw_path` and `raw_query` are as sent. Header names are in lower case, and repeated headers
-    are joined by commas. `server` is the address at which the request arrived, None if unknown; `hold` accounts for the
-    memory that the request takes.
+    """One HTTP request. `raw_path` and `raw_query` are as sent, but a path that the server passes only in decoded form
+    is encoded again. Header names are in lower case, and repeated headers are joined by commas. `server` is the address
+    at which the request arrived, None if unknown; `hold` accounts for the memory that the request takes.
 
     The layers fill the fields from `id` on: the id in telemetry, its `route`, the name of its `warehouse` and the
     `catalog` of that name, the `response` that is sent, and the class name of the `error` that was raised.
@@ -115,8 +115,8 @@ class Request:
 
     async def body(self, options: HttpOptions) -> bytes:
         """Takes memory for the body, reads all of it, and returns it. Raises `PayloadTooLarge` for more than
-        `max_body_bytes` of the options, `BadRequest` for a body with a Content-Encoding, `SlowBody` if it does not
-        arrive within `body_seconds`, `Unavailable` if there is no memory in time, and `ClientGone`."""
+        `max_body_bytes` of the options, `BadRequest` for a Content-Encoding other than `identity`, `SlowBody` if it
+        does not arrive within `body_seconds`, `Unavailable` if there is no memory in time, and `ClientGone`."""
         coding = self.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body uncompressed")

@@ -1,8 +1,8 @@
 """The privileges that a caller needs for each route, and on which securables (docs/design/access.md#routes).
 
-The functions here read only the request, and raise `BadRequest` for an invalid name in its path, query or body. The
-requirements are checked where the registry is read. If a body is so wrong that it names no securable, its requirements
-are empty or incomplete, and the handler rejects it.
+The functions here read only the request, and raise `BadRequest` for a name in the path, query or body that is invalid
+or, where they need it, missing. The requirements are checked where the registry is read. For a body that is wrong in
+another way they may be empty or incomplete; the handler then rejects the body.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -103,13 +103,13 @@ def view(context: DecodedRequest) -> Securable:
 
 def source_table(context: DecodedRequest) -> Securable:
     """Returns the table that the body of a rename names as source, as a securable. Raises `BadRequest` if it names
-    none."""
+    none, or an invalid one."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator))
 
 
 def source_view(context: DecodedRequest) -> Securable:
     """Returns the view that the body of a rename names as source, as a securable. Raises `BadRequest` if it names
-    none."""
+    none, or an invalid one."""
     return Securable(*required_identifier(context.fields, "source", context.options.namespace_separator), "view")
 
 

@@ -64,8 +64,9 @@ class Item:
 async def resolve(context: RequestContext) -> Response:
     """Loads the tables and views that the body names, each with its outcome. What exceeds the bytes of one response, or
     the time or memory of the request, is listed as unprocessed; the first one never is. With `consistent` all of them
-    are loaded as they are at one instant, or none. Raises an error for an invalid body, `ForbiddenObjects`,
-    `OutOfMemory` if there is no memory for the first, and with `consistent` `AnswerTooLarge` and `Unavailable`."""
+    are loaded as they are at one instant, or none. Raises an error for an invalid body, the errors of `Session.head`,
+    `ForbiddenObjects`, and `OutOfMemory` if there is no memory for one of the first `AT_ONCE`; with `consistent`
+    `OutOfMemory` for any, `AnswerTooLarge`, `Unavailable`, and `NotFound` if a metadata file is missing."""
     items = read_items(context)
     consistent = context.fields.optional("consistent", BOOLEAN)
     session = context.sessions.open()
@@ -92,7 +93,7 @@ async def resolve(context: RequestContext) -> Response:
 
 
 def _is_late(session: Session) -> bool:
-    """Whether less than the last part of the request's time (`TIME_SHARE`) is left."""
+    """Whether less of the request's time is left than the whole time divided by `TIME_SHARE`, a quarter."""
     return session.deadline.left_ms() < session.settings.request_ms // TIME_SHARE
 
 
@@ -115,7 +116,8 @@ async def _at_one_instant(context: RequestContext, session: Session, items: Sequ
             if not outcomes.has_room:
                 raise AnswerTooLarge(
                     f"The states of these {len(items)} tables and views exceed one response. Load them first without "
-                    "`consistent`, and send their ETags: unchanged states take no bytes. Or send fewer items"
+                    "`consistent`, and send the ETags of the tables: an unchanged table then takes few bytes. Or send "
+                    "fewer items"
                 )
             rest = await outcomes.load(rest, part)
         return outcomes.response((), consistent=True)

@@ -41,7 +41,8 @@ _JSON = (_exact("Content-Type"), b"application/json")
 @dataclass(frozen=True, slots=True)
 class Response:
     """An HTTP response: a status, headers, and a body, which may be empty or compressed. The body is JSON, unless the
-    headers have a `Content-Type`. `error_type` is the type in the body of an error, None for any other response."""
+    headers have a `Content-Type`. `error_type` is the type in the body of an error; None for any other response, and
+    for an error in the form of OAuth2."""
 
     status: int
     body: bytes = b""
@@ -96,7 +97,7 @@ def table_response(
     state: TableState, headers: Mapping[str, str], *, config: bool, delegated: DelegatedAccess = NOT_DELEGATED
 ) -> Response:
     """Returns a response 200 with the state of a table or view: its metadata between the bytes that `around_metadata`
-    makes of `config` and `delegated`. The metadata are the stored bytes, so a load does not parse them."""
+    makes of `config` and `delegated`. The metadata are put in as bytes, and are not parsed here."""
     start, end = around_metadata(state, config=config, delegated=delegated)
     return Response(200, b"".join((start, state.metadata, end)), headers)
 

@@ -24,7 +24,8 @@ class Effect(Enum):
     error means to the client."""
 
     READS = auto()
-    """The request changes nothing, and needs no idempotency key."""
+    """The request changes no object or setting of a catalog or realm, and needs no idempotency key. It may store a
+    report, an event or a plan, or submit a failed task again."""
     MUTATES = auto()
     """The request changes something, exactly once for its idempotency key."""
     COMMITS = auto()
@@ -86,11 +87,13 @@ class Route:
 
     @cached_property
     def reads(self) -> bool:
-        """Whether requests of the route only read: they change nothing."""
+        """Whether requests of the route change no object or setting of a catalog or realm (`Effect.READS`). They
+        may store a report, an event or a plan, or submit a failed task again."""
         return self.effect is Effect.READS
 
     @cached_property
     def commits(self) -> bool:
-        """Whether a 5xx means that the commit may have been applied, so that the client must not delete the files that
-        it has written."""
+        """Whether requests of the route commit to tables or views. Then a 500 means that the commit may have been
+        applied, so that the client must not delete the files that it has written; after a 503 this sending
+        changed nothing."""
         return self.effect is Effect.COMMITS

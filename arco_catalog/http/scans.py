@@ -33,7 +33,8 @@ async def fetch_plan(context: RequestContext) -> Response:
 
 async def cancel_plan(context: RequestContext) -> Response:
     """Returns 204 for every id that a plan of some table may have: nothing is held for a plan, so there is nothing to
-    free. Raises `NoSuchPlanId` for any other text, and the errors of `Sessions.check_allowed`."""
+    free. It does so for plan tasks, and for plans that have expired, too. Raises `NoSuchPlanId` for any other text, and
+    the errors of `Sessions.check_allowed`."""
     await context.sessions.check_allowed()
     try:
         read_token(context.params["plan-id"])

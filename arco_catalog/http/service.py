@@ -45,11 +45,12 @@ class Endpoint(Protocol):
 
     @property
     def reads(self) -> bool:
-        """Whether requests change nothing."""
+        """Whether requests change no object or setting of a catalog or realm. They may store a report, an event or
+        a plan, or submit a failed task again."""
 
     @property
     def commits(self) -> bool:
-        """Whether requests commit to tables or views, so that an error 5xx leaves the outcome unknown."""
+        """Whether requests commit to tables or views, so that after an error 500 the commit may have been applied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,9 @@ class Sessions:
         self._resolved = session
 
     async def check_allowed(self) -> None:
-        """Returns if the caller has the rights that the route requires, for a handler that reads nothing of the
-        catalog. Raises the errors of `Session.head` for a caller without them."""
+        """Returns if the caller has the rights that the route requires, or if neither rights nor a policy are enforced,
+        for a handler that reads nothing of the catalog. Raises the errors of `open`, and the errors of `Session.head`,
+        such as for a caller without the rights."""
         session = self.open()
         if session.is_restricted:
             await session.head()
@@ -154,8 +155,8 @@ class Sessions:
         """Returns a session with the registry of a catalog that the path of a management route names. The session
         checks the caller's rights when it reads HEAD; with `is_authorized` it checks none, since the realm's registry
         has allowed the request. Raises `NotFound` if there is no such catalog, or `Forbidden` instead for a caller that
-        may not list catalogs, `BadRequest` for a name in the path that no entity can have, and the other errors of
-        `realms.catalog_of`."""
+        may not list catalogs, `BadRequest` for a malformed source or a name in the path that no entity can have, and
+        the other errors of `realms.catalog_of` and `requirements`."""
         self._check_entities()
         try:
             await self.select_catalog(name)
@@ -215,9 +216,9 @@ class Sessions:
         return identity
 
     def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access:
-        """Returns the access of this request to a catalog: access to everything if rights are not checked. With `hides`
-        a caller that may not know of an object gets the error for a missing one. Raises the errors of
-        `requirements`."""
+        """Returns the access of this request to a catalog: if rights are not checked, access to everything that the
+        server's policy allows, if it has one. With `hides` a caller that may not know of an object gets the error for a
+        missing one. Raises the errors of `requirements`."""
         if not self._is_restricted:
             return self._with_policy(ALLOW_ALL, catalog)
         access = self._restricted_access(catalog, self.requirements(), hides=hides, names_source=source.named)

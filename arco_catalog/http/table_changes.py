@@ -17,7 +17,8 @@ from arco_catalog.protocol.catalog import Session
 
 async def create(context: RequestContext) -> Response:
     """Creates the table that the body describes and returns its state, or with `stage-create` only returns the metadata
-    for one; either with access to the files if the client requests it. Raises the errors of `create_table`."""
+    for one; either with access to the files if the client requests it. Raises the errors of `create_table`, and an
+    error for an invalid path or name."""
     name, session = context.new_name(), context.sessions.open()
     answer = await create_table(session, context.namespace, context.body or {})
     return await _new_table_response(context, session, name, answer)
@@ -25,7 +26,7 @@ async def create(context: RequestContext) -> Response:
 
 async def register(context: RequestContext) -> Response:
     """Registers an existing metadata file as a table, and returns the table's state; with `overwrite` it replaces the
-    table that has the name. Raises the errors of `register_table`."""
+    table that has the name. Raises the errors of `register_table`, and an error for an invalid path or body."""
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     overwrite = context.fields.optional("overwrite", BOOLEAN) or False
@@ -36,7 +37,7 @@ async def register(context: RequestContext) -> Response:
 
 async def drop(context: RequestContext) -> Response:
     """Drops a table; `purgeRequested` requests a purge of its files, which `drop_table` plans. Raises the errors of
-    `drop_table`."""
+    `drop_table`, and an error for an invalid path or query."""
     purge = context.query.flag("purgeRequested")
     return answer_response(await drop_table(context.sessions.open(), context.namespace, context.table, purge))
 
@@ -57,7 +58,7 @@ async def unregister(context: RequestContext) -> Response:
 
 async def rename(context: RequestContext) -> Response:
     """Gives a table another name, in any namespace of the catalog: the body has both names. Raises the errors of
-    `rename_table`."""
+    `rename_table`, and an error for an invalid body."""
     source, destination = context.renaming()
     return answer_response(await rename_table(context.sessions.open(), source, destination))
 

@@ -20,6 +20,6 @@ async def commit(context: RequestContext) -> Response:
 
 
 def tagged_response(answer: Answer) -> Response:
-    """Returns the response for the answer about a changed table, with the ETag that a load of the table has. Other
-    answers, as that about a staged table, have no ETag."""
+    """Returns the response for the answer about a changed table, with the ETag that a load of the table has if it gives
+    no access to files and does not say who plans scans. Other answers, as that about a staged table, have no ETag."""
     return answer_response(answer, tag_of(answer) if isinstance(answer, TableState) else {})

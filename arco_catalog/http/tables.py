@@ -40,7 +40,8 @@ async def load(context: RequestContext) -> Response:
     the errors of `load_table`.
 
     A 304, too, comes only after the pointer and the metadata file were found in the store, so that no client continues
-    with a table whose metadata file is missing.
+    with a table whose metadata file is missing. A cached file, if this catalog made it, is not read again
+    for `file_confirmed_ms`.
     """
     snapshots = cast(Snapshots, context.query.choice("snapshots", ("all", "refs"), "all"))
     session, name = context.sessions.open(), context.table

@@ -36,13 +36,15 @@ async def version_of_view(context: RequestContext) -> Response:
 
 async def compare_tables(context: RequestContext) -> Response:
     """Returns what differs between two versions of a table, `from` and `to`, by default the current one. Raises
-    `NoSuchTable`, `NotFound` for an unknown version, and an error without `from`, and for what names no version."""
+    `NoSuchTable`, `NotFound` for a version that is unknown or has no metadata file any more, and an error without
+    `from`, and for what names no version."""
     return await _comparison(context, context.table, "table")
 
 
 async def compare_views(context: RequestContext) -> Response:
     """Returns what differs between two versions of a view, `from` and `to`, by default the current one. Raises
-    `NoSuchView`, `NotFound` for an unknown version, and an error without `from`, and for what names no version."""
+    `NoSuchView`, `NotFound` for a version that is unknown or has no metadata file any more, and an error without
+    `from`, and for what names no version."""
     return await _comparison(context, context.view, "view")
 
 

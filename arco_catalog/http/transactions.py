@@ -10,7 +10,7 @@ from arco_catalog.operations.transaction import TableChange, check_size, commit_
 
 async def commit(context: RequestContext) -> Response:
     """Commits the changes of all tables in the body, or none of them. Raises the errors of
-    `commit_transaction`."""
+    `commit_transaction`, and an error for an invalid body, also for too many tables, requirements or updates."""
     separator = context.options.namespace_separator
     changes: list[TableChange] = []
     # Counted before the session is opened: opening it computes the rights that each update of each table needs.

@@ -23,14 +23,15 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates the view that the body describes, and returns its state. Raises the errors of `create_view`."""
+    """Creates the view that the body describes, and returns its state. Raises the errors of `create_view`, and an
+    error for an invalid path or name."""
     context.new_name()
     return _loaded(await create_view(context.sessions.open(), context.namespace, context.body or {}))
 
 
 async def register(context: RequestContext) -> Response:
     """Registers an existing metadata file as a view, and returns its state. Raises the errors of
-    `register_view`."""
+    `register_view`, and an error for an invalid path or body."""
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     return _loaded(await register_view(context.sessions.open(), context.namespace, name, location))
@@ -50,7 +51,7 @@ async def exists(context: RequestContext) -> Response:
 
 async def replace(context: RequestContext) -> Response:
     """Commits the updates in the body to a view, if the body's requirements are met, and returns its new state. Raises
-    the errors of `commit_view`."""
+    the errors of `commit_view`, and an error for an invalid path, or an `identifier` other than that in the path."""
     context.check_identifier_is_of_path(context.view, "view")
     return _loaded(await commit_view(context.sessions.open(), context.namespace, context.view, context.body or {}))
 
@@ -62,7 +63,7 @@ async def drop(context: RequestContext) -> Response:
 
 async def rename(context: RequestContext) -> Response:
     """Gives a view another name, in any namespace of the catalog: the body has both names. Raises the errors of
-    `rename_view`."""
+    `rename_view`, and an error for an invalid body."""
     source, destination = context.renaming()
     return answer_response(await rename_view(context.sessions.open(), source, destination))
 

@@ -41,8 +41,8 @@ class Append:
 class AppendTarget:
     """The state of the table on which an append is rebased. `parent_list` is the manifest list of the snapshot on which
     the client built, None for an empty table; `head_id` is the snapshot of the branch now, with its list and summary.
-    `first_row_id` is None before format version 3. `min_ms` is the earliest time of the new snapshot in milliseconds,
-    and `folder` that of the table's metadata files."""
+    `sequence_number` and `first_row_id` are for the new snapshot, the latter None before format version 3. `min_ms` is
+    the earliest time of the new snapshot in milliseconds, and `folder` that of the table's metadata files."""
 
     parent_list: str | None
     head_id: int
@@ -89,7 +89,8 @@ def append_of(commit: Commit) -> Append:
 
 def target_of(append: Append, document: JsonObject) -> AppendTarget:
     """Returns the state of a table on which an append is rebased, from its metadata document. Raises `NotRebasable` if
-    the table does not allow it, has the snapshot already, does not have a snapshot or schema that the append needs, or
+    the table does not allow it, has the snapshot already, does not have a snapshot or schema that the append needs, has
+    one of these snapshots encrypted or without a manifest list, has the greatest possible sequence number or time, or
     has a branch that does not lead back to the snapshot on which the client built."""
     table = complete(document)
     _check_table(append, table)
@@ -135,8 +136,8 @@ def _check_descent(append: Append, found: Mapping[int, Snapshot], head_id: int) 
             break
         at = found[at].get("parent-snapshot-id")
     raise NotRebasable(
-        f"the branch {append.branch} does not lead back to the snapshot that the commit requires: the table may "
-        "have had the commit's snapshot before"
+        f"the branch {append.branch} does not lead back to the snapshot that the commit requires, or to a first "
+        "snapshot if it requires none: the table may have had the commit's snapshot before"
     )
 
 

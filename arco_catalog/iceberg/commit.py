@@ -93,7 +93,10 @@ def check_counts(*changes: JsonObject) -> None:
     for field, limit in (("requirements", MAX_REQUIREMENTS), ("updates", MAX_UPDATES)):
         count = sum(len(entries) for change in changes if isinstance(entries := change.get(field), list))
         if count > limit:
-            raise BadRequest(f"A commit may have at most {limit:,} {field}, not {count:,}: make several commits")
+            raise BadRequest(
+                f"A commit to one table or several may have at most {limit:,} {field}, not {count:,}: make several "
+                "commits"
+            )
 
 
 def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """Compares two versions of a table, or of a view, by their metadata documents. Pure functions: the comparison of a
-document with itself is empty, and the comparison in the other direction exchanges `added` with `dropped`, and `from`
-with `to`."""
+document with itself has no differences, and the comparison in the other direction exchanges `added` with `dropped`, and
+`from` with `to`."""
 
 from collections.abc import Mapping
 from typing import cast

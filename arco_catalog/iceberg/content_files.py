@@ -35,7 +35,8 @@ class FileContent(IntEnum):
 
 
 class EntryStatus(IntEnum):
-    """What a manifest's snapshot did with the file of an entry: the file of a `DELETED` one is in no later snapshot."""
+    """What a manifest's snapshot did with the file of an entry: kept, added or removed it. A `DELETED`
+    file is not in that snapshot itself."""
 
     EXISTING = 0
     ADDED = 1

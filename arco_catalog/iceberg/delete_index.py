@@ -124,10 +124,10 @@ class DeleteIndex:
         is_lossy = bool(found) and bool(self._keys.lost(file.spec_id))
         if is_lossy and any(are_equal(each.partition, file.partition) is None for each in found):
             raise Unsupported(
-                f"The partition of the data file {file.path[:200]} may have lost the value of a dropped column, so it "
-                "can't be known which equality deletes are for the file. Iceberg's Java library leaves them out: let "
-                "the client plan its scans (scan-planning-mode=client), delete the rows again, and rewrite the data "
-                "files (rewrite_data_files)"
+                f"The partition of the data file {file.path[:200]}, or of equality deletes that may be for it, may "
+                "have lost the value of a dropped column, so it can't be known which of them are for the file. "
+                "Iceberg's Java library leaves them out: let the client plan its scans (scan-planning-mode=client), "
+                "delete the rows again, and rewrite the data files (rewrite_data_files)"
             )
         return found
 
@@ -292,8 +292,10 @@ def _check_vector(vector: ContentFile, file: ContentFile) -> None:
 
 
 def _check_partition(deletes: ContentFile, file: ContentFile) -> None:
-    """Raises `BadRequest` for deletes of a data file that are of another partition. Null agrees with any value."""
+    """Raises `BadRequest` for deletes of a data file that are of another partition or partition spec. Null agrees
+    with any value."""
     if deletes.spec_id != file.spec_id or are_equal(deletes.partition, file.partition) is False:
         raise BadRequest(
-            f"The table can't be read: deletes of the data file {file.path[:200]} are of another partition"
+            f"The table can't be read: deletes of the data file {file.path[:200]} are of another partition, or of "
+            "another partition spec"
         )

@@ -1,5 +1,6 @@
-"""Compares parts of two metadata documents: mappings, numbered objects, and columns. Pure functions. Each result has
-what was `added`, `dropped` and `changed` from the first to the second; empty if nothing was."""
+"""Compares parts of two metadata documents: mappings, numbered objects, and columns. Pure functions. A result of
+mappings or columns has what was `added`, `dropped` and `changed` from the first to the second, that of numbered objects
+only the first two; if both are equal, all parts are empty, False or None."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar

@@ -32,7 +32,8 @@ DEFAULT_PREVIOUS_VERSIONS = 100
 
 class TableDraft:
     """The next metadata of a table while a commit or create changes it: updates change `metadata`, which begins as a
-    copy of the complete `base`, and the lookups; `finish` makes a document of them."""
+    copy of the complete `base`, or without one as empty metadata, and the lookups; `finish` makes a document of
+    them."""
 
     def __init__(self, base: JsonObject | None, *, format_version: int, now_ms: int) -> None:
         self.base = complete(base) if base is not None else None
@@ -183,9 +184,10 @@ class TableDraft:
             refuse_key_change(self.base["properties"], self.metadata["properties"])
 
     def _check_structure(self) -> None:
-        """Raises `BadRequest` if the default spec or the default sort order does not fit the current schema, or if a
-        field of any spec has the name of a column that is not its source: readers refuse such a table. It checks them
-        only if the commit makes another schema, spec or order current."""
+        """Raises `BadRequest` without a current schema, specs or sort orders, if the default spec or the default sort
+        order does not fit the current schema, or if a field of any spec has the name of a column that is not its
+        source: readers refuse such a table. It checks them only for a new table, and if the commit makes another
+        schema, spec or order current."""
         if self.base is not None and _structure_ids(self.metadata) == _structure_ids(self.base):
             return
         columns = self.current_columns()

@@ -10,7 +10,7 @@
     |   +-- AnswerTooLarge          the answer is larger than the host can carry
     |   +-- Forbidden
     |   |   +-- ForbiddenObjects    some of the objects that the request names
-    |   +-- UnknownPrincipal        the caller's principal was dropped
+    |   +-- UnknownPrincipal        there is no principal with the caller's valid credentials
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
     |   +-- NoSuchPolicy, NoSuchMapping, NoSuchSemanticModel, NoSuchPlanId, NoSuchPlanTask
     |   +-- PolicyInUse, PolicyVersionMismatch, ConflictPolicyAttachment, SemanticModelVersionMismatch
@@ -19,7 +19,7 @@
     |   +-- Unsupported             this catalog does not support the request
     |   +-- AlreadyExists
     |   +-- NamespaceNotEmpty
-    |   +-- CommitFailed            a requirement does not hold
+    |   +-- CommitFailed            a requirement does not hold, or the object is protected
     |   +-- Unprocessable
     +-- NotAuthorized               the caller's credentials are not accepted; never stored
     +-- TooManyRequests             of a kind with a limit; nothing was done
@@ -65,15 +65,18 @@ class BadRequest(Refusal):
 
 
 class IllegalArgument(BadRequest):
-    """A malformed request, under the type name that Java clients turn into `IllegalArgumentException`."""
+    """A request that is malformed or not allowed, under the type name that Java clients turn into
+    `IllegalArgumentException`."""
 
 
 class MetadataTooLarge(BadRequest):
-    """A metadata file has more bytes, decompressed, or more JSON values than this catalog accepts."""
+    """A metadata file has, or after the change would have, more bytes, decompressed, or more JSON values than this
+    catalog accepts."""
 
 
 class PayloadTooLarge(Refusal):
-    """The body of a request has more bytes, or more JSON values, than a request may have."""
+    """The body of a request, or a lineage event as it would be stored, has more bytes or JSON values than it may
+    have."""
 
 
 class UnsupportedMediaType(Refusal):
@@ -98,23 +101,26 @@ class ForbiddenObjects(Forbidden):
 
 
 class UnknownPrincipal(Refusal):
-    """The principal of a valid token, or the secret for which the token was issued, does not exist any more."""
+    """The caller's credentials are valid, but there is no principal with them: it was dropped or never made, the secret
+    of the token was replaced, or the client may no longer act for the principal."""
 
 
 class NoSuchWarehouse(Refusal):
-    """No catalog has the name by which the request names a warehouse."""
+    """No catalog has the name by which the request names a warehouse, it is being dropped, or the caller may not know
+    of it."""
 
 
 class NoSuchNamespace(Refusal):
-    """The namespace that the request names does not exist."""
+    """The namespace that the request names does not exist, or the caller may not know of it."""
 
 
 class NoSuchTable(Refusal):
-    """The table that the request names does not exist."""
+    """The table or generic table that the request names does not exist, or the caller may not know of it; also for a
+    name that may be of a table or a view."""
 
 
 class NoSuchView(Refusal):
-    """The view that the request names does not exist."""
+    """The view that the request names does not exist, or the caller may not know of it."""
 
 
 class NoSuchFunction(Refusal):
@@ -130,11 +136,11 @@ class NoSuchPlanTask(Refusal):
 
 
 class NoSuchPolicy(Refusal):
-    """The policy that the request names does not exist."""
+    """The policy that the request names does not exist, or the caller may not know of it."""
 
 
 class NoSuchSemanticModel(Refusal):
-    """The semantic model that the request names does not exist."""
+    """The semantic model that the request names does not exist, or the caller may not know of it."""
 
 
 class SemanticModelVersionMismatch(Refusal):
@@ -154,7 +160,7 @@ class PolicyVersionMismatch(Refusal):
 
 
 class ConflictPolicyAttachment(Refusal):
-    """Another policy of the same type is attached to the target, and only one of them can be inherited."""
+    """Another policy of the same type is attached to the target, and only one of an inheritable type can be."""
 
 
 class NoSuchRoute(Refusal):
@@ -187,7 +193,8 @@ class NamespaceNotEmpty(Refusal):
 
 
 class CommitFailed(Refusal):
-    """A requirement of the change does not hold, for example because of another commit."""
+    """A requirement of the change does not hold, for example because of another commit; or the object does not allow
+    the change, for example because it is protected."""
 
 
 class Unprocessable(Refusal):
@@ -195,7 +202,7 @@ class Unprocessable(Refusal):
 
 
 class NotAuthorized(CatalogError):
-    """The request has no valid credentials."""
+    """The request has no valid credentials, or names a realm that this server does not serve."""
 
 
 class TooManyRequests(CatalogError):
@@ -212,7 +219,8 @@ class KeyReused(CatalogError):
 
 
 class KeyInProgress(CatalogError):
-    """Another request with this idempotency key is under way. The client may try again after `retry_after` seconds."""
+    """Another request with this idempotency key is under way, or may have been or yet be carried out. The client
+    may try again after `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)
@@ -220,8 +228,8 @@ class KeyInProgress(CatalogError):
 
 
 class Unavailable(CatalogError):
-    """Something that the request needs, such as the store, memory or a service of the cloud, was not available. Nothing
-    was changed: the client may send the request again."""
+    """Something that the request needs, such as the store, memory or a service of the cloud, was not available, or
+    other changes were under way for too long. Nothing was changed: the client may send the request again."""
 
 
 class CatalogChanged(Unavailable):

@@ -164,11 +164,13 @@ def _ancestors(snapshots: Mapping[int, Snapshot], number: int | None) -> Iterato
 
 
 def _number(properties: Properties, name: str, default: int) -> int:
-    """Returns a positive number in a table property, or the default without it. Raises `BadRequest` for any other
-    value."""
+    """Returns a positive number of at most 19 digits in a table property, or the default without the property. Raises
+    `BadRequest` for any other value."""
     text = properties.get(name)
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) > 0):
-        raise BadRequest(f"Table property {name} must be a positive whole number, found {text[:100]!r}")
+        raise BadRequest(
+            f"Table property {name} must be a positive whole number of at most 19 digits, found {text[:100]!r}"
+        )
     return int(text)

@@ -14,8 +14,8 @@ _OURS = re.compile(rf"[0-9]{{5,10}}-(?:{_UUID}|{_ATTEMPT_AND_TRY})(?:\.gz)?\.met
 
 
 def metadata_file_name(version_number: int, file_id: str, codec: str) -> str:
-    """Returns the name of a metadata file: the version number in five digits, the `file_id`, and the ending for the
-    codec, as `00012-<uuid>.metadata.json`, or `00012-<uuid>.gz.metadata.json` if `codec` is `gzip`. Iceberg's own
+    """Returns the name of a metadata file: the version number in five digits or more, the `file_id`, and the ending for
+    the codec, as `00012-<uuid>.metadata.json`, or `00012-<uuid>.gz.metadata.json` if `codec` is `gzip`. Iceberg's own
     libraries name their files like this (`BaseMetastoreTableOperations.newTableMetadataFilePath`): tools search a UUID
     there.
 
@@ -32,13 +32,15 @@ def is_metadata_file_name(name: str) -> bool:
 
 
 def next_metadata_version(previous_location: str | None) -> int:
-    """Returns one more than the number in the previous file's name; 0 if there is no file, or no number in its name."""
+    """Returns one more than the number in the previous file's name, as `metadata_version` finds it; 0 if there is no
+    file or no such number."""
     previous = None if previous_location is None else metadata_version(previous_location)
     return 0 if previous is None else previous + 1
 
 
 def metadata_version(location: str) -> int | None:
-    """Returns the number in a metadata file's name, None if there is none."""
+    """Returns the number of up to 9 digits with which a metadata file's name starts, before a hyphen; None if it starts
+    otherwise, as `v3.metadata.json`."""
     found = _VERSION.match(location.rpartition("/")[2])
     return int(found[1]) if found else None
 
@@ -67,7 +69,7 @@ def files_that_left_the_log(
     before, lists, and that the table has written itself. The file that it was `registered_from`, and every file before
     that in its log, belongs to another catalog; so do all that `old` lists if it was read from that file (`old_file`).
 
-    Empty without `old`, and unless `new` has the property `write.metadata.delete-after-commit.enabled`.
+    Empty without `old`, and unless the property `write.metadata.delete-after-commit.enabled` of `new` is `true`.
     """
     if old is None or not props.is_true(_properties(new), props.DELETE_AFTER_COMMIT):
         return []

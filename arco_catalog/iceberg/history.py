@@ -44,7 +44,10 @@ def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
     if sequence < 0:
         raise BadRequest(f"Invalid sequence number of snapshot {snapshot_id} (cannot be negative): {sequence}")
     if metadata["format-version"] > 1 and sequence <= last and "parent-snapshot-id" in snapshot:
-        raise _stale(f"Cannot add snapshot with sequence number {sequence} older than last sequence number {last}")
+        raise _stale(
+            f"Cannot add snapshot with sequence number {sequence} older than last sequence number {last}, or equal "
+            "to it"
+        )
     metadata["last-sequence-number"] = max(last, sequence)
     if metadata["format-version"] >= 3:
         _assign_rows(draft, snapshot)
@@ -79,7 +82,8 @@ def _stale(reason: str) -> CommitFailed:
 
 def set_snapshot_ref(draft: TableDraft, name: str, ref: SnapshotRef) -> None:
     """Creates, moves or changes a branch or tag; one that is equal already stays, without a check of the snapshot. The
-    snapshot of main is also the table's current snapshot, and each of its changes adds an entry to the snapshot log.
+    snapshot of main is also the table's current snapshot, and a change of main, also one of retention only, adds an
+    entry to the snapshot log.
     Raises `BadRequest` for an invalid ref or an unknown snapshot."""
     check_ref(name, ref)
     snapshot_id = ref["snapshot-id"]

@@ -1,4 +1,4 @@
-"""Reads and writes JSON exactly: unknown fields, the order of names and integers of any size are preserved."""
+"""Reads and writes JSON exactly: unknown fields, the order of names and integers of up to 308 digits are preserved."""
 
 import json
 from typing import TypeAlias, cast
@@ -42,8 +42,9 @@ class MalformedJson(ValueError):
 
 
 def loads(data: bytes) -> JsonValue:
-    """Parses one document, in linear time. Raises `MalformedJson` for everything else, also for NaN, for lone
-    surrogates, for strings of more than 8 MiB, and for arrays and objects that nest more than 1,024 levels deep."""
+    """Parses one document, in linear time. Raises `MalformedJson` for everything else, also for NaN, for numbers
+    beyond the range of a double, for lone surrogates, for strings of more than 8 MiB, and for arrays and objects that
+    nest more than 1,024 levels deep."""
     try:
         if _is_long(data):
             from arco_catalog.iceberg.json_slices import read_in_slices  # deferred: its patterns take a millisecond
@@ -91,14 +92,15 @@ def _read(data: bytes) -> JsonValue:
 
 
 def _may_exceed_64_bits(data: bytes) -> bool:
-    """Whether a document may have an integer of more than 64 bits; True also for a long text of digits."""
+    """Whether a document may have an integer of more than 64 bits; True also for a float with so many digits before the
+    point, and for a text in which a blank, comma, colon or bracket precedes so many."""
     shape = data.translate(_SHAPE)
     return any(run in shape or shape.startswith(run[1:]) for run in _MAYBE_BEYOND_64_BITS)
 
 
 def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:
-    """Returns a value as one compact document in UTF-8, with names in their order, or sorted. Integers of any size are
-    written as they are."""
+    """Returns a value as one compact document in UTF-8, with names in their order, or sorted. Integers of more than
+    64 bits are written as they are. Raises `ValueError` for one of more than 4,300 digits."""
     try:
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else 0)
     except TypeError:  # an integer beyond 64 bits, or more than 254 levels

@@ -1,7 +1,7 @@
 """Writes long JSON documents, and frees them, part by part.
 
 orjson holds Python's lock until a call ends: while one thread writes a document of tens of megabytes in one call, no
-other thread runs. Here no call writes more than a piece, and between two calls other threads run. The bytes are equal
+other thread runs. Here one call writes about a piece, and between two calls other threads run. The bytes are equal
 to those of one call.
 """
 
@@ -91,7 +91,7 @@ class _Writer:
 
     def _begin(self, value: object) -> Iterator[bytes]:
         """Yields the JSON of a value without members, or only the opening bracket of an array or object that has
-        some."""
+        some, which `_parts` then continues."""
         if isinstance(value, list | dict) and value:
             members = iter(value) if isinstance(value, list) else iter(value.items())
             is_object = isinstance(value, dict)
@@ -111,7 +111,8 @@ class _Writer:
         yield b'"'
 
     def _run(self, run: list[object], is_object: bool) -> Iterator[bytes]:
-        """Yields the JSON of some members of a container, without its brackets."""
+        """Yields the JSON of some members of a container, without its brackets. Of a member that comes by itself and is
+        an array or object, only the opening bracket (`_begin`)."""
         if len(run) > 1:
             yield self._write(dict(cast("list[tuple[str, object]]", run)) if is_object else run)[1:-1]
         elif is_object:
@@ -141,9 +142,9 @@ def _is_heavy(run: list[object], budget: int) -> bool:
 
 
 def let_go(document: object) -> None:
-    """Empties an array or object that is no longer needed, and the arrays and objects inside it, which must not be in
-    use elsewhere. One with `SHARES` members or more is emptied share by share, others at once, after which their
-    members are. Python frees all that one step drops within that step, with its global lock held; so each step drops
+    """Empties an array or object that is no longer needed. One with `SHARES` members or more drops them share by share;
+    another one at once, and then the arrays and objects inside it are emptied in the same way, so they must not be in
+    use elsewhere. Python frees all that one step drops within that step, with its global lock held; so each step drops
     little."""
     left = [document]
     while left:

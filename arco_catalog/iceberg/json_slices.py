@@ -1,8 +1,9 @@
 """Reads long JSON documents slice by slice.
 
 The parser holds Python's lock until a call ends, so a document of millions of values would delay every other thread by
-seconds. Here no call parses much more than a slice, and other threads run between two calls. One linear pass finds the
-brackets and commas at which a document may be split; the parser parses, and so checks, everything between two of them.
+seconds. Here a call parses about a slice, rarely much more than `WINDOW_BYTES`, and other threads run between two
+calls. One linear pass finds the brackets and commas at which a document may be split; the parser parses, and so checks,
+everything between two of them.
 """
 
 import re
@@ -18,7 +19,7 @@ SLICE_BYTES = 64 << 10
 MAX_DEPTH = 1_024
 """Maximum depth of nested arrays and objects, which is also the parser's."""
 MAX_STRING_BYTES = 8 << 20
-"""Maximum bytes of one string in the document, because a string is not split."""
+"""Maximum bytes of one string in the document. A name is not split."""
 MAX_PART_BYTES = 20 << 20
 """Maximum bytes between two places at which a document may be split: a name, its string, and a window around them."""
 
@@ -119,10 +120,14 @@ class _Reader:
             self._parse_to(self._open[-1], comma)
 
     def _end(self, position: int) -> _Container:
-        """Ends the innermost open container at this closing bracket, and returns it, parsed if it was split. Raises
-        `ValueError` if the bracket is not of its kind."""
+        """Ends the innermost open container at this closing bracket, and returns it. One that was split is parsed
+        to the end, and added to the container around it. Raises `ValueError` if no container is open or the bracket is
+        not of its kind."""
         if not self._open or self._data[self._open[-1].start] != _CLOSING[self._data[position]]:
-            raise ValueError(f"the closing bracket at position {position} of the JSON document matches no open one")
+            raise ValueError(
+                f"the closing bracket at position {position} of the JSON document does not match the last open one, "
+                "or none is open"
+            )
         closed = self._open.pop()
         if closed.value is not None:
             self._parse_to(closed, position)
@@ -200,7 +205,7 @@ class _Reader:
         `ValueError` if the text does not end with a name."""
         quoted = text[:-1].rstrip(_BLANK)
         if text[-1:] != b":" or quoted[-1:] != b'"':
-            raise ValueError("an object in the JSON document has a value without a name")
+            raise ValueError("an object in the JSON document has a value without a name or a colon before it")
         start = quoted.rfind(b'"', 0, len(quoted) - 1)
         while start > 0 and _is_escaped(quoted, start):
             start = quoted.rfind(b'"', 0, start)

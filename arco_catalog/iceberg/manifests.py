@@ -34,7 +34,8 @@ _OLDER_NAMES = {
 
 class FieldSummary(NamedTuple):
     """The values of one partition field in all files of a manifest, as an entry of a manifest list has them: whether
-    there are nulls or NaN, and the bounds of the others."""
+    there are nulls or NaN, and the bounds of the others. None stands for an unknown field, or for the bound of no
+    values."""
 
     contains_null: bool
     contains_nan: bool | None = None
@@ -222,7 +223,8 @@ class AddedFiles:
         manifest = self._manifest
         if not 2 <= self._format_version <= target.format_version:
             raise NotRebasable(
-                f"the manifest {self._where} has no format version that a table of version {target.format_version} has"
+                f"the manifest {self._where} has no format version, or one below 2 or above that of the table, "
+                f"{target.format_version}"
             )
         if self._schema_id not in target.schema_ids:
             raise NotRebasable(f"the table lacks the schema of the manifest {self._where}, or the manifest names none")
@@ -233,7 +235,7 @@ class AddedFiles:
 
     def add(self, record: JsonObject) -> None:
         """Counts the next entry of a manifest of an append. Raises `NotRebasable` for one that is no new data file of
-        this append."""
+        this append, that has a sequence number or row id already, or that has no valid count of rows or bytes."""
         entry = cast(AvroRecord, record)
         file = entry.get("data_file")
         if not isinstance(file, dict):

@@ -52,7 +52,8 @@ _Sometimes = TypedDict(
 
 
 class TableMetadata(_Always, _Sometimes):
-    """A table's metadata document with the fields that a writer may leave out filled in: the result of `complete`.
+    """A table's metadata document with the fields that a writer may leave out filled in, as `complete` and `empty`
+    return it.
 
     An empty `table-uuid` or `location` is not known yet; `current-snapshot-id` is None if there is no snapshot.
     """
@@ -63,8 +64,8 @@ _KNOWN = frozenset(TableMetadata.__annotations__)
 
 
 def empty(format_version: int) -> TableMetadata:
-    """Returns the metadata with which a create starts: without objects, and with the ids that the first of each kind
-    will get."""
+    """Returns the metadata with which a create starts: without objects. The current and default ids are 0, and the last
+    ids 0 for columns and 999 for partition fields."""
     metadata: TableMetadata = {
         "format-version": format_version,
         "table-uuid": "",

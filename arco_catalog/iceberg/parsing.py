@@ -5,8 +5,8 @@ from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 
 
 class UnreadableMetadata(InternalError):
-    """A file that should contain metadata has no JSON object. This is an internal error; a caller for which a client
-    named the file turns it into another."""
+    """A file that should contain metadata has no JSON object, or gzip that can't be unpacked. This is an internal
+    error; a caller for which a client named the file turns it into another."""
 
 
 def parse_metadata(body: bytes, location: str) -> JsonObject:

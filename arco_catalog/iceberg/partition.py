@@ -19,7 +19,8 @@ class PartitionField(_Source, _FieldId):
 
 
 class PartitionSpec(_SpecId):
-    """A partition spec: the fields by which rows are grouped into files. `spec-id` is missing only in requests."""
+    """A partition spec: the fields by which rows are grouped into files. `spec-id` may be missing in requests;
+    where it is missing in metadata, it counts as 0."""
 
     fields: list[PartitionField]
 
@@ -99,9 +100,9 @@ def with_field_ids(spec: PartitionSpec, known: Mapping[tuple[int, str], int], la
 
 def check_spec(spec: PartitionSpec, columns: Columns) -> None:
     """Raises `BadRequest` unless all sources exist, are primitive, are outside of collections and fit their transforms,
-    and names and ids are unique.
+    all parameters of transforms are valid, no field id is there twice, and `check_names` accepts the names.
 
-    The source of a void field need not exist: v1 tables drop a partition field in this way.
+    The source of a void field is not tested and need not exist: v1 tables drop a partition field in this way.
     """
     check_names(spec, columns)
     ids: set[int] = set()
@@ -128,8 +129,8 @@ def check_names(spec: PartitionSpec, columns: Columns) -> None:
         namesake = columns.ids.get(name)
         if namesake not in (None, field["source-id"]) and field["source-id"] in columns:
             raise BadRequest(
-                f"Cannot create identity partition sourced from different field in schema: {name} is the name of a "
-                "column that is not the source of the partition field"
+                f"Cannot create partition from name that exists in schema: {name} is the name of a column that is not "
+                "the source of the partition field"
             )
         if not name:
             raise BadRequest(f"Cannot use empty partition name: {name}")

@@ -61,12 +61,13 @@ def canonical(type_name: str) -> str:
 
 
 def minimum_version(type_name: str) -> int:
-    """Returns the first format version that has this type: 3, or 1 for all other types, unknown ones included."""
+    """Returns the first format version that has this type: 3 (as for `unknown`), or 1 for all other types, and for a
+    name that no type has."""
     return 3 if base_name(type_name) in _SINCE_V3 else 1
 
 
 def is_primitive(type_name: str) -> bool:
-    """Whether values of the type with this name are primitive. All are, except `variant`."""
+    """Whether values of a type that is only a name (no struct, list or map) are primitive. All but `variant` are."""
     return type_name != "variant"
 
 

@@ -98,13 +98,14 @@ def check_settings(properties: Properties) -> None:
 
 
 def refuse_too_many(properties: object) -> None:
-    """Raises `BadRequest` if a request sets or removes more than `MAX_PROPERTIES` properties. `properties` is what the
-    request has in that place, before any check of it; a value without a length is accepted."""
+    """Raises `BadRequest` if a create, or one update of a commit, sets or removes more than `MAX_PROPERTIES`
+    properties. `properties` is what the request has in that place, before any check of it; a value without a length is
+    accepted."""
     count = len(properties) if isinstance(properties, Sized) else 0
     if count > MAX_PROPERTIES:
         raise BadRequest(
-            f"Too many properties in one request: {count:,}, and at most {MAX_PROPERTIES:,} are allowed: send several "
-            "requests"
+            f"Too many properties are set or removed at once: {count:,}, and at most {MAX_PROPERTIES:,} are allowed: "
+            "send several requests"
         )
 
 

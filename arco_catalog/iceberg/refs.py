@@ -70,7 +70,7 @@ class Refs:
         return names
 
     def _forget_snapshot_of(self, name: str) -> None:
-        """Removes a ref from the lookup of refs by snapshot."""
+        """Removes a ref from the lookup of refs by snapshot, if that is built."""
         if "_names" in vars(self):
             del self._names[self._by_name[name]["snapshot-id"]][name]
 

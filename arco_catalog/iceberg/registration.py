@@ -67,7 +67,8 @@ def _calendar_ms(value: JsonValue) -> int:
 
 
 def _shapes(checkpoint: Checkpoint) -> Mapping[int, Shape[JsonObject]]:
-    """Returns the checks of a document, by its format version. `checkpoint` is called for each element of its lists."""
+    """Returns the checks of a document, by its format version. `checkpoint` is called for every ref, and for every
+    element of the lists except v1's `partition-spec`."""
 
     def each(element: Shape[T]) -> Shape[T]:
         def shape(value: JsonValue) -> T:
@@ -114,7 +115,10 @@ def check_registered(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) 
     version = check(record(JsonObject, {"format-version": INT}), document, "metadata")["format-version"]
     shape = _shapes(checkpoint).get(version) if isinstance(version, int) else None
     if shape is None:
-        raise BadRequest(f"Cannot read unsupported version {version} (supported: 1 to {SUPPORTED_FORMAT_VERSION})")
+        raise BadRequest(
+            f"Cannot read metadata of the unsupported format version {version} (supported: 1 to "
+            f"{SUPPORTED_FORMAT_VERSION})"
+        )
     checked = check(shape, document, "metadata")
     _refuse_null_ids(document)
     if version == 1:
@@ -130,8 +134,9 @@ def check_registered(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) 
 
 
 def _refuse_null_ids(document: JsonObject) -> None:
-    """Raises `BadRequest` for an id that is null. Any other field may be null instead of absent, but readers take an id
-    that is present for a number."""
+    """Raises `BadRequest` for an id, or `identifier-field-ids`, that is null in the lists of schemas, specs and sort
+    orders, in `partition-spec`, or in the fields of these. Another optional field may be null instead of absent, but
+    readers take an id that is present for a number."""
     for name in ("schemas", "partition-specs", "sort-orders", "partition-spec"):
         entries = cast("list[JsonObject]", document.get(name) or [])
         fields = [field for entry in entries for field in cast("list[JsonObject]", entry.get("fields") or [])]

@@ -1,4 +1,4 @@
-"""Writes the files of a scan as JSON (REST specification, `DataFile`, `DeleteFile`, `FileScanTask`)."""
+"""Writes the data files and delete files of a scan as JSON (REST specification, `DataFile`, `DeleteFile`)."""
 
 from collections.abc import Container, Mapping, Sequence
 
@@ -47,8 +47,8 @@ def file_json(file: ContentFile, partition_types: Sequence[str], stats_columns: 
 
 
 def _statistics(file: ContentFile, columns: Container[int]) -> JsonObject:
-    """Returns the counts and bounds of a file for these columns, as JSON. Statistics that the file does not have are
-    left out."""
+    """Returns the sizes, counts and bounds of a file for these columns, as JSON. Statistics that the file does not have
+    are left out; a map without these columns is empty."""
     found = file.statistics
     counts: Mapping[str, Mapping[int, int] | None] = {
         "column-sizes": file.column_sizes,

@@ -68,7 +68,7 @@ class Scan:
 def parse_plan_request(body: JsonObject) -> PlanRequest:
     """Reads the body of a request to plan a scan. Raises `BadRequest` for a malformed one, also for a filter that is
     null, for a point in time together with an increment, for an increment without its start or its end, for a negative
-    number of rows, and for more than `MAX_FIELDS` names of columns."""
+    number of rows, and for more than `MAX_FIELDS` names in `select` or in `stats-fields`. The filter is not read."""
     request = check(_REQUEST, body, "request")
     if "filter" in body and body["filter"] is None:
         raise BadRequest("Invalid request.filter: expected an expression, found null")
@@ -89,8 +89,9 @@ def parse_plan_request(body: JsonObject) -> PlanRequest:
 def scan_of(request: PlanRequest, metadata: TableMetadata) -> Scan:
     """Returns the scan that a request means for a table in its present state: of the current snapshot and schema,
     unless the request names a snapshot, or requires the schema of the snapshot. Raises `IllegalArgument` for a snapshot
-    that the table does not have, and for an increment whose end does not descend from its start, and `BadRequest` for a
-    column of `stats-fields` that the schema does not have. The filter is not checked."""
+    that the table does not have (the start of an increment may be missing), and for an increment whose end does not
+    descend from the start or has an expired snapshot after it, and `BadRequest` for a column of `stats-fields` that the
+    schema does not have. The filter is not read."""
     snapshots = {snapshot["snapshot-id"]: snapshot for snapshot in metadata["snapshots"]}
     snapshot_id = request.get("snapshot-id", request.get("end-snapshot-id", metadata["current-snapshot-id"]))
     if snapshot_id is not None and snapshot_id not in snapshots:

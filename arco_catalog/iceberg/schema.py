@@ -1,6 +1,7 @@
 """Schemas: columns with ids, which may be nested (table spec, "Schemas and Data Types").
 
-Data files refer to the ids, so the ids in a commit are never changed; only a create assigns new ids, to all columns.
+Data files refer to the ids, so the ids in a commit are never changed; only a request to create a table gets new ids, in
+all columns.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -54,8 +55,8 @@ MapType = TypedDict(
 
 
 class Schema(StructType, _Ids):
-    """A schema of a table or view: its columns, its id, and the ids of its identifier fields. Requests may leave out
-    the ids."""
+    """A schema of a table or view: its columns, its id, and the ids of its identifier fields. Requests and registered
+    metadata may leave out both."""
 
 
 # Recursion in Python must end somewhere before the interpreter's own limit does.
@@ -73,11 +74,11 @@ FIRST_METADATA_COLUMN_ID = 2_147_483_447
 
 
 def _type(value: JsonValue, depth: int = 0) -> Type:
-    """Reads a type, and the ones inside it. `depth` counts the types around it, of which there may be `MAX_NESTING`.
-    Fails for any other value."""
+    """Reads a type, and the ones inside it. `depth` counts the types around it. Fails for any other value, and for
+    more than `MAX_NESTING` structs, lists and maps inside one another."""
     if isinstance(value, str):
         if not primitives.base_name(value):
-            raise ShapeError(f"unknown type {quoted(value)}")
+            raise ShapeError(f"unknown type {quoted(value)}, or one with invalid parameters")
         return value
     if not isinstance(value, dict):
         raise unexpected("a type", value)
@@ -197,7 +198,8 @@ def _children(of: Type, parent: Column | None) -> Iterator[Column]:
 
 class NameBudget:
     """The number of characters that the full names of columns may yet repeat from the names of their parents in one
-    commit, so that deeply nested schemas do not cost too much. It begins with `MAX_REPEATED_NAMES`."""
+    commit to a table or view, or one registered view, so that deeply nested schemas do not cost too much. It begins
+    with `MAX_REPEATED_NAMES`."""
 
     def __init__(self) -> None:
         self._left = MAX_REPEATED_NAMES
@@ -208,14 +210,15 @@ class NameBudget:
         if self._left < 0:
             raise BadRequest(
                 "Invalid schemas: the full names of nested columns repeat the names of their parents, with more than "
-                f"{MAX_REPEATED_NAMES:,} characters in one request: add fewer schemas, or use shorter names"
+                f"{MAX_REPEATED_NAMES:,} characters in one commit or registered view: use less nesting or "
+                "shorter names, or add one schema at a time"
             )
 
 
 def columns_by_id(schema: Schema, budget: NameBudget | None = None) -> Columns:
     """Returns every column of a schema, at every level, by its id. Raises `BadRequest` if two columns have one id or
     one full name, if the full names have more than `MAX_NAMES` characters, or if the names of parents that they repeat
-    exceed what is left of the `budget`, which is given for a commit."""
+    exceed what is left of the `budget`, None for no such limit."""
     by_id = Columns()
     by_name = by_id.ids
     characters = repeated = 0
@@ -276,7 +279,7 @@ def _check_identifier(column_id: int, column: Column | None) -> None:
         raise BadRequest(f"{cannot_identify}must not be float or double field")
     for outer in reversed(list(column.ancestors)):
         if type_name(outer.type) != "struct":
-            raise BadRequest(f"{cannot_identify}must not be nested in {outer.name}")
+            raise BadRequest(f"{cannot_identify}must not be nested in {outer.name}, a {type_name(outer.type)}")
         if not outer.required:
             raise BadRequest(f"{cannot_identify}must not be nested in an optional field {outer.name}")
 
@@ -312,8 +315,8 @@ def numbered_schemas(schemas: Iterable[Schema]) -> NumberedObjects[Schema]:
 
 
 def schema_meaning(schema: Schema) -> Hashable:
-    """Returns a key that is equal for equal columns (ids, names, types, docs, defaults, and unknown fields) and equal
-    identifier fields."""
+    """Returns a key that is equal for equal columns in one order (ids, names, types, `required`, docs, defaults, and
+    unknown fields) and equal identifier fields in any order. The schema's id does not count."""
     fields = cast(JsonValue, [_normal(field) for field in schema["fields"]])
     return frozenset(schema.get("identifier-field-ids") or []), dumps(fields, sort_keys=True)
 
@@ -332,9 +335,10 @@ def _normal_type(key: object, item: object) -> object:
 
 
 def with_fresh_ids(schema: Schema) -> tuple[Schema, dict[int, int]]:
-    """Returns the schema as schema 0 with columns numbered from 1, level by level, and the new id of each old one.
+    """Returns the schema as schema 0 with columns numbered from 1, and the new id of each old one.
 
-    A struct's own fields come first, then those nested in them in order; a map's key comes before its value.
+    The fields of a struct get ids first, then all that is inside the first of them, at any depth, and so on; key and
+    value of a map get ids before what is inside them.
     """
     counter = _Counter()
     fields = _fresh_fields(schema["fields"], counter)

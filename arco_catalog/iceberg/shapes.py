@@ -185,7 +185,7 @@ def record(
             found = checked.get(name)
             if found is None:
                 if name in required:
-                    raise ShapeError(f"missing required field {name!r}")
+                    raise ShapeError(f"missing required field {name!r}{': it is null' if name in checked else ''}")
                 checked.pop(name, None)
                 continue
             try:
@@ -216,7 +216,8 @@ class Fields:
         another shape."""
         value = self.values.get(name)
         if value is None:
-            raise BadRequest(f"Invalid {self.at}: missing required field {name!r}")
+            null = ": it is null" if name in self.values else ""
+            raise BadRequest(f"Invalid {self.at}: missing required field {name!r}{null}")
         return check(shape, value, f"{self.at}.{name}")
 
     def optional(self, name: str, shape: Shape[T]) -> T | None:

@@ -17,9 +17,9 @@ def compare_snapshots(
 ) -> JsonObject:
     """Compares the snapshots of two versions of a table, by their ids, and their current snapshots. `relation` is that
     of the second current snapshot to the first: `equal`, `ahead` if the first is its ancestor or None, `behind` for the
-    reverse, `diverged` if neither is, `unknown` if expired snapshots hide it. `between` are the ids from the older one,
-    without it, to the newer one, oldest first. `counts` has the lengths of all three lists, of which at most
-    `MAX_LISTED` ids are listed."""
+    reverse, `diverged` if neither is, `unknown` if expired snapshots hide it. `added` and `dropped` are the snapshots
+    of only one version. `between` are the ids from the older one, without it, to the newer one, oldest first. Every
+    list ends with the latest, and has at most `MAX_LISTED`; `counts` has the full lengths."""
     added = [after[number] for number in after if number not in before]
     dropped = [before[number] for number in before if number not in after]
     relation, between = _relate({**before, **after}, current_before, current)

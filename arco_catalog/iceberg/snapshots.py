@@ -70,7 +70,7 @@ def SNAPSHOT(value: JsonValue) -> Snapshot:  # noqa: N802 - a shape
     in tables of any format version. Raises `ShapeError` for any other value."""
     snapshot = _snapshot(value)
     if "manifest-list" not in snapshot and "manifests" not in snapshot:
-        raise ShapeError("missing required field 'manifest-list'")
+        raise ShapeError("missing required field 'manifest-list' (or, as in v1 tables, 'manifests')")
     return snapshot
 
 
@@ -163,7 +163,10 @@ def retained_log(
         elif entry["snapshot-id"] not in intermediate:
             kept.append(entry)
     if current is not None and kept and kept[-1]["snapshot-id"] != current:
-        raise BadRequest("Cannot set invalid snapshot log: latest entry is not the current snapshot")
+        raise BadRequest(
+            "Cannot set invalid snapshot log: latest entry is not the current snapshot, after the entries of "
+            "snapshots that the commit removes or replaces were left out"
+        )
     return kept
 
 
@@ -175,9 +178,12 @@ def check_log_times(log: Sequence[SnapshotLogEntry], last_updated_ms: int) -> No
     """
     times = [entry["timestamp-ms"] for entry in log]
     if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise(times)):
-        raise BadRequest("Expected sorted snapshot log entries: the clock of a writer is behind by more than a minute")
+        raise BadRequest(
+            "Expected sorted snapshot log entries: one is more than a minute earlier than the one before it, so the "
+            "clock of the writer was behind, or that of the writer before was ahead"
+        )
     if times and last_updated_ms - times[-1] < -ONE_MINUTE_MS:
         raise BadRequest(
             f"Invalid update timestamp {last_updated_ms}: before last snapshot log entry at {times[-1]}: "
-            "the clock of a writer is ahead by more than a minute"
+            "the clock of the snapshot's writer is ahead, or that of the metadata's behind, by more than a minute"
         )

@@ -13,8 +13,8 @@ _OrderId = TypedDict("_OrderId", {"order-id": int}, total=False)
 
 
 class SortOrder(_OrderId):
-    """A sort order of a table: the fields by which rows are ordered; without fields they have no order. `order-id` is
-    missing only in requests."""
+    """A sort order of a table: the fields by which rows are ordered; without fields they have no order. `order-id` may
+    be missing in requests and in registered metadata, where it counts as 0."""
 
     fields: list[SortField]
 

@@ -1,8 +1,8 @@
 """Applies updates of a table's structure: format version, schemas, partition specs, sort orders, keys, properties.
 
-Ids of columns and partition fields are the client's and never changed. The table assigns the ids of schemas, specs and
-orders, and stores equal ones once. Clients compute the same ids, so the computation is exactly that of the reference
-implementation.
+Ids of columns and partition fields are the client's and never changed; only a spec without ids of fields gets them
+here. The table assigns the ids of schemas, specs and orders, and stores equal ones once. Clients compute the same ids
+of these, so the computation is exactly that of the reference implementation.
 """
 
 from typing import cast
@@ -50,7 +50,8 @@ def upgrade_format_version(draft: TableDraft, version: int) -> None:
         raise BadRequest(f"Cannot downgrade v{current} table to v{version}")
     if not 1 <= version <= SUPPORTED_FORMAT_VERSION:
         raise BadRequest(
-            f"Cannot upgrade table to unsupported format version: v{version} (supported: v{SUPPORTED_FORMAT_VERSION})"
+            f"Cannot upgrade table to unsupported format version: v{version} "
+            f"(supported: v1 to v{SUPPORTED_FORMAT_VERSION})"
         )
     draft.metadata["format-version"] = version
     if version >= 3:

@@ -58,11 +58,11 @@ def parse_create_table(body: JsonValue) -> CreateTable:
 def new_table_metadata(
     request: CreateTable, *, location: str, table_uuid: str, now_ms: int, checkpoint: Checkpoint = no_deadline
 ) -> JsonObject:
-    """Returns the first metadata of a table at `location`, with column ids that the table assigns. Raises `BadRequest`,
-    and what `checkpoint` raises.
+    """Returns the first metadata of a table at `location`, with column ids that the table assigns. Raises `BadRequest`
+    for an invalid schema, spec, order or property, or an unsupported format version, and what `checkpoint` raises.
 
-    All columns are numbered anew, level by level; spec and order refer to the new ids. The properties of a staged table
-    have the time of its creation, too.
+    All columns are numbered as in `with_fresh_ids`; spec and order refer to the new ids. The properties of a staged
+    table have the time of its creation, too.
     """
     version = _format_version(request.properties)
     columns = columns_by_id(request.schema)
@@ -93,13 +93,13 @@ def _format_version(properties: props.Properties) -> int:
     supported."""
     version = props.integer(properties, props.FORMAT_VERSION, props.DEFAULT_FORMAT_VERSION)
     if not 1 <= version <= props.SUPPORTED_FORMAT_VERSION:
-        raise BadRequest(f"Unsupported format version: v{version} (supported: v{props.SUPPORTED_FORMAT_VERSION})")
+        raise BadRequest(f"Unsupported format version: v{version} (supported: v1 to v{props.SUPPORTED_FORMAT_VERSION})")
     return version
 
 
 def _names(columns: Columns) -> frozenset[str]:
-    """Returns the full names of columns, and these without the `element` and `value` of collections, which people leave
-    out."""
+    """Returns the full names of columns, and these without an `element` or `value` between two other names, as people
+    leave out these parts for collections."""
     full = {column.name for column in columns.values()}
     return frozenset(full | {name.replace(".element.", ".").replace(".value.", ".") for name in full})
 
@@ -118,7 +118,7 @@ def _resourced_order(order: SortOrder, fresh_ids: dict[int, int]) -> SortOrder:
 
 def _kept_properties(request: CreateTable, now_ms: int) -> dict[str, str]:
     """Returns the properties of a new table: the requested ones, without the names that the format reserves; zstd as
-    the Parquet codec unless another is requested; and for a staged table the time of creation."""
+    the Parquet codec and, for a staged table, the time of creation, unless the request sets these."""
     kept = {name: value for name, value in request.properties.items() if name not in props.RESERVED_AT_CREATE}
     staged = {}
     if request.stage:

@@ -57,14 +57,14 @@ def resolved_id(what: str, wanted: int, last_added: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AssignUuid:
-    """The update of a commit that assigns a new table its uuid, or confirms that of an existing table or view."""
+    """The update of a commit that assigns a uuid to a table which has none, or confirms that of a table or view."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpgradeFormatVersion:
-    """The update of a commit that raises the format version of a table or view."""
+    """The update of a commit that raises the format version of a table, or confirms that of a table or view."""
 
     format_version: int
 

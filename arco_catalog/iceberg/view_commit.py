@@ -246,9 +246,9 @@ class ViewDraft:
 
     def finish(self) -> JsonObject | None:
         """Returns the document of the view's next metadata, None if it equals the base. It has at most as many versions
-        as the history may have, or as this commit added if those are more. Raises `BadRequest` if the current version
-        lacks a dialect that the one before had, unless the property `replace.drop-dialect.allowed` is true, and if the
-        size of the history is no positive integer."""
+        as the history may have, or as this commit added together with the current one if those are more. Raises
+        `BadRequest` if the current version lacks a dialect that the one before had, unless the property
+        `replace.drop-dialect.allowed` is true, and if the size of the history is no positive integer."""
         if self.log_entry is not None:
             self.metadata["version-log"].append(self.log_entry)
         if self.metadata == self.base:
@@ -270,9 +270,9 @@ class ViewDraft:
             )
 
     def _expire_versions(self) -> None:
-        """Removes the oldest versions except the current one, until as many are left as the history may have, or as
-        this commit added. The version log begins after the last entry of a removed version. Fails if the property for
-        the history's size is not a positive integer."""
+        """Removes the oldest versions except the current one, until as many are left as the history may have, or, if
+        those are more, as this commit added together with the current one. The version log begins after the last entry
+        of a removed version. Fails if the property for the history's size is not a positive integer."""
         size = integer(self.metadata["properties"], HISTORY_SIZE, DEFAULT_HISTORY_SIZE)
         if size <= 0:
             raise BadRequest(f"{HISTORY_SIZE} must be positive but was {size}")

@@ -34,7 +34,8 @@ class Representation(TypedDict):
 
 
 class ViewVersion(_Version, _DefaultCatalog):
-    """A version of a view, the definition at one time: an id, a schema, and one or more representations."""
+    """A version of a view, the definition at one time: an id, a schema, and representations in one or
+    several SQL dialects."""
 
     representations: list[Representation]
 

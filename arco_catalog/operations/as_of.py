@@ -41,8 +41,8 @@ _LAST_ENTROPY = bytes([255] * 10)
 
 
 class HistoryCollected(NotFound):
-    """The registry commits, receipts or pointer by which the state at an instant is found were deleted, because they
-    are old or the table was purged; or a receipt was not written yet."""
+    """The registry commits, index segments, receipts or pointer by which the state at an instant is found were deleted,
+    because they are old or no name leads to the table or view any more; or a receipt was not written yet."""
 
 
 async def registry_at(session: Session, at_ms: int) -> RegistryState:
@@ -79,7 +79,8 @@ async def _time_of(session: Session, listing: CommitRecord, commit: str, sequenc
 
 
 async def _past_head(session: Session, commit: str, sequence: int) -> RegistryState:
-    """Reads a past commit as HEAD. Raises `HistoryCollected` if it was collected, and `InternalError` if it is lost."""
+    """Reads a past commit as HEAD. Raises `HistoryCollected` if it, or a commit before it that it needs, was collected,
+    and `InternalError` if one of them is lost or corrupt."""
     try:
         return await past_head(session.state, commit, session.hold)
     except (CommitStateUnknown, InternalError) as error:
@@ -134,7 +135,7 @@ class Listing:
 async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: int) -> JsonObject:
     """Describes the table or view that had the name at the instant, or else the last one that had been dropped under it
     by then, with the metadata file that was current at the instant. Raises `NoSuchTable`, also for a generic table or a
-    semantic model, `HistoryCollected`, and `NotFound` if there was no catalog yet."""
+    semantic model, `HistoryCollected`, and the errors of `registry_at`."""
     registry = await registry_at(session, at_ms)
     index = registry.index
     dropped = tombstones_of(namespace, name)
@@ -199,8 +200,8 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise HistoryCollected(
-            f"The table or view with the entity id {entity} was dropped and purged after the requested time, and the "
-            "catalog has no records of it any more"
+            f"The table or view with the entity id {entity} was dropped, and the catalog has no pointer of it any "
+            "more: a cleanup deleted that after a purge, or when the drop could no longer be undone"
         )
     newest = (await resolve_for_read(session.state, pointer)).metadata
     cursor = ReceiptCursor(session, entity, newest, origin=pointer.registered_from)

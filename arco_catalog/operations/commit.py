@@ -28,8 +28,8 @@ from storage_backends import StoreError
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitTableRequest to a table, and returns the table's new state, or the present one if the request
     changes nothing. A request with `assert-create` creates the table. Raises `NoSuchTable`, `CommitFailed` if a
-    requirement fails, an error for a malformed request and an update that is not allowed, and for a creation the
-    errors of `create_from_commit`."""
+    requirement fails or the commit is based on too old a state, an error for a malformed request and an update that is
+    not allowed, and for a creation the errors of `create_from_commit`."""
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         from arco_catalog.operations.create import create_from_commit  # a cold start with a usual commit saves the time
@@ -40,16 +40,16 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitViewRequest to a view, and returns the view's new state, or the present one if the request
-    changes nothing. Raises `NoSuchView`, `CommitFailed` if a requirement fails, and `BadRequest` for an update that is
-    not allowed."""
+    changes nothing. Raises `NoSuchView`, `CommitFailed` if a requirement fails, and `BadRequest` for a malformed
+    request and for an update that is not allowed."""
     commit = await session.parsed(view.parse_view_commit, request)
     return await _commit(session, RelationCommit(VIEWS, namespace, name, commit))
 
 
 async def _commit(session: Session, commit: RelationCommit) -> Answer:
-    """Makes a commit to a table or view, after the writers of that table in this process that came first. A commit that
-    would fail by the cached pointer does not wait for them. One that may be rebased reads its files without the lock,
-    and then waits for it."""
+    """Makes a commit to a table or view, after the writers of that table in this process that came first, unless they
+    take too long. A commit that would fail by the cached pointer does not wait for them. One that may be rebased reads
+    its files without the lock, and then waits for it."""
     mutation = CommitRelation(session, commit)
     async with session.lock_table(commit.namespace, commit.name, lambda: not mutation.is_outdated()):
         if not mutation.may_be_rebased():
@@ -70,7 +70,7 @@ class CommitRelation(Mutation[RelationReadSet]):
 
     def is_outdated(self) -> bool:
         """Whether the pointer that this process has cached fails a requirement of the commit on a branch or tag; False
-        if none is cached. No answer may rest on that: the caches may be older than the request."""
+        if none is cached, or it has an intent. No answer may rest on that: the caches may be older than the request."""
         state = self.session.state
         head = state.cached_head()
         entry = None if head is None else cached_relation(head, self.lookup)
@@ -169,8 +169,8 @@ class CommitRelation(Mutation[RelationReadSet]):
     async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
         """Reads HEAD of the registry, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None
         if HEAD is the one of the plan, or if the name still means the entity, which holds all locations that the commit
-        names. Else returns a fresh read set to plan on, which has no entry if no table or view of the kind has the
-        name."""
+        names, and no file that the commit adds elsewhere is being purged. Else returns a fresh read set to plan on,
+        which has no entry if no table or view of the kind has the name."""
         head = await self.session.state.head()
         if head.version == read_set.head.version:
             return None

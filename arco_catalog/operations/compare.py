@@ -27,8 +27,8 @@ async def compare_versions(
 ) -> JsonObject:
     """Compares two versions of a table or view, as `kind` selects: from `before` to `after`, by default the current
     one. A version is named by its number or id in the timeline, or as `snapshot:ID`, which is the version that added
-    this snapshot. Raises the errors of `load_table` and `load_view`, `BadRequest` for a name of another form, and
-    `NotFound` for a version that does not exist, or whose metadata file does not."""
+    this snapshot. Raises the errors of `load_table` and `load_view`, `BadRequest` for a name of another form and for
+    a snapshot of a view, and `NotFound` for a version that does not exist, or whose metadata file does not."""
     history = await read_history(session, namespace, name, kind)
     old_file, new_file = await gather(_find(history, before), _find(history, after))
     old, new = await gather(_read(history, old_file), _read(history, new_file))

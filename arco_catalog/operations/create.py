@@ -29,9 +29,9 @@ from storage_backends.lazy_dataclass import dataclass
 
 async def create_table(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
     """Applies a CreateTableRequest, and returns the new table's state. With `stage-create` it returns a `Document` with
-    the metadata alone, and creates nothing, but may commit that locations are shared. Raises `NoSuchNamespace`,
-    `AlreadyExists`, `BadRequest` for an invalid request and for a location that is taken or not allowed, and
-    `Forbidden` for a location that the caller may not choose."""
+    the metadata and an empty `config`, and creates nothing, but may commit that locations are shared. Raises
+    `NoSuchNamespace`, `AlreadyExists`, `BadRequest` for an invalid request and for a location that is taken or not
+    allowed, and `Forbidden` for a location that the caller may not choose."""
     name = Fields(request, "request").required("name", STRING)
     wanted = await session.parsed(lambda body, _: table.parse_create_table(body), request)
     creator = NewTable(session.context, namespace, name, wanted)
@@ -40,7 +40,7 @@ async def create_table(session: Session, namespace: Namespace, request: JsonObje
 
 async def create_from_commit(session: Session, namespace: Namespace, name: str, commit: table.Commit) -> Answer:
     """Creates the table that the updates of a commit with `assert-create` build, and returns the table's state. Raises
-    the errors of `create_table`, but `CommitFailed` if a table has the name, and for a commit without updates."""
+    the errors of `create_table`, but `CommitFailed` if a table has the name."""
     creator = TableFromCommit(session.context, namespace, name, commit)
     return await run(session, Creation(session, creator, created=False))
 
@@ -62,8 +62,8 @@ class Creation(RegistryMutation):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         """Drafts the table or view, and plans the change that adds the name, the locations and the marks of shared
-        locations. Raises `Refusal` if the namespace does not exist or a name or location can't be had,
-        `PendingTransaction`, and `StoreUnavailable` past the deadline."""
+        locations. Raises `Refusal` if the namespace does not exist, a name or location can't be had,
+        or the metadata is not valid, `PendingTransaction`, and `StoreUnavailable` past the deadline."""
         index = read_set.head.index
         draft = yield from self.creator.draft(index, attempt, self.session.check_deadline)
         marks = yield from self.creator.shared_marks(index, draft.locations, draft.entity)

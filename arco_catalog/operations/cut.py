@@ -131,7 +131,7 @@ async def _outcomes(
     session: Session, entries: Iterable[RelationEntry], pointers: Mapping[str, Pointer]
 ) -> Mapping[str, bool | None]:
     """Reads the decisions of all transactions that have intents in these entries and pointers: true for a committed
-    one, false for one that is pending or aborted, None for a collected decision."""
+    one, None if the decision was collected or the transaction was closed before it began, else false."""
     outcomes: dict[str, bool | None] = {}
 
     async def read(transaction: str) -> None:

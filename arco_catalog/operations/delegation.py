@@ -1,5 +1,6 @@
 """Decides which files of a table a caller may open, and whether it may write, by its grants and the table's locations
-on a HEAD that was read for this request (docs/design/security.md#storage-credentials). Stores no credentials."""
+on a HEAD that was read for this request, and gets credentials and signatures for them
+(docs/design/security.md#storage-credentials). Stores no credentials."""
 
 import logging
 from collections.abc import Sequence
@@ -50,7 +51,8 @@ _REFUSED = (
 @dataclass(frozen=True, slots=True)
 class Access:
     """The access of a caller to the files of a table: `scope` has the folders, and whether the caller may write there.
-    `location` is the table's own location, `entity` the table's entity id."""
+    `location` is the table's own location, `entity` the table's entity id, or
+    `STAGED`."""
 
     scope: Scope
     entity: str
@@ -64,7 +66,8 @@ def storage_of(session: Session) -> StorageConfig:
         return parse_storage_config(session.catalog.storage)
     except BadRequest as error:
         _LOG.error(
-            "The storage configuration of catalog %s is not valid, so no credentials are vended for it: %s",
+            "The storage configuration of catalog %s is not valid, so no credentials are vended for it and no "
+            "requests signed: %s",
             session.settings.warehouse,
             error.message,
         )
@@ -72,7 +75,7 @@ def storage_of(session: Session) -> StorageConfig:
 
 
 async def table_access(session: Session, namespace: Namespace, name: str, state: TableState) -> Access | None:
-    """Returns access to the files of the table in this state; None if the name means another table by now, if the
+    """Returns access to the files of the table in this state; None if the name means no table or another by now, if the
     caller may neither read nor write these files, or if none of the locations that the metadata names is both allowed
     and in one that the table holds. It includes writes if the caller may write, and the table does not follow another
     catalog's. Rights are checked on the HEAD that allowed the load, or else on a fresh one."""
@@ -114,7 +117,7 @@ async def staged_access(session: Session, namespace: Namespace, named: Sequence[
 async def generic_table_access(session: Session, namespace: Namespace, name: str) -> Access | None:
     """Returns access to the files at the base location of a generic table, which includes writes if the caller may
     write; None if there is no such table, if the caller may neither read nor write the files, or if the table has no
-    location that is allowed."""
+    location that is allowed and that the table holds."""
     head = session.judged_on or await _head(session)
     held = await session.held(head, _DATA, Securable(namespace, name, "generic-table"))
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "generic-table", writing=False))
@@ -151,8 +154,9 @@ async def credentials(
 
 async def sign(session: Session, vending: Vending, access: Access, request: SignRequest) -> SignedRequest:
     """Signs one request to the storage, for the files of `access`, and records that in the statistics of the request.
-    Sends nothing to the storage. Raises `Forbidden` for a request to other files, or a write that `access` does not
-    include, `Unavailable`, and `InternalError` if the cloud refuses."""
+    Sends nothing to the storage. Raises `Forbidden` for a request to other files, a write that `access` does not
+    include, storage other than S3, or a configuration that the operator does not allow, `Unavailable`, and
+    `InternalError` if the cloud refuses."""
     try:
         signed = await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
     except CredentialsRefused as error:
@@ -193,7 +197,8 @@ def _allowed(session: Session, text: str) -> Location | None:
 
 
 def _check_free(session: Session, index: Index, locations: Sequence[Location], namespace: Namespace) -> Steps[None]:
-    """Raises a `Refusal` if one of the locations is not free for a new table in the namespace."""
+    """Raises a `Refusal` if one of the locations is not free for a new table in the namespace, or `PendingTransaction`
+    if a transaction may take it."""
     yield from require_free_locations(session.context, index, locations, namespace)
 
 

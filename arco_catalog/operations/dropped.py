@@ -1,4 +1,5 @@
-"""Lists dropped tables that are not purged yet: tables that can be undropped, and tables that are being purged."""
+"""Lists dropped tables that are not purged: tables whose drop may still be undone, and tables whose purge has begun,
+also if it failed."""
 
 from collections.abc import Sequence
 
@@ -13,10 +14,10 @@ from arco_catalog.state.tombstone import Tombstone
 async def list_dropped(
     session: Session, namespace: Namespace, paging: Paging
 ) -> tuple[ListingPage, Sequence[JsonObject]]:
-    """Returns a page with the names of tables that were dropped from a namespace, except where the purge has ended, and
-    the details of these drops, in the order of the page; a table name that was dropped twice is given twice. Without
-    pages they are in order of their drops, newest first; each page is in order of names. Raises the errors of
-    `list_dropped_tables`."""
+    """Returns a page with the names of tables that were dropped from a namespace and that the caller may see, except
+    where the purge has ended, and the details of these drops, in the order of the page; a table name that was dropped
+    twice is given twice. Without pages they are in order of their drops, newest first; each page is in order of names.
+    Raises the errors of `list_dropped_tables`."""
     page = await list_dropped_tables(session, namespace, paging)
     found = [entry for entry in page.items if isinstance(entry, dict)]
     if paging.token is None:

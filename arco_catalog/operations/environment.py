@@ -118,9 +118,9 @@ def task_policies_from_env(environment: Mapping[str, str]) -> "TaskPolicies":
 
 
 async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """Opens the catalog that the variables name, with the allowed locations that HEAD records, without a test of
-    whether the store honours conditions. Raises the errors of `settings_from_env`, `ValueError` for an invalid URL, and
-    `StoreError`."""
+    """Opens the catalog that the variables name, with the allowed locations of the variables and the ones that HEAD
+    records, without a test of whether the store honours conditions. Raises the errors of `settings_from_env`,
+    `ValueError` for an invalid URL, `BadRequest` for an invalid location, and `StoreError`."""
     (url, *allowed), opener = _urls(environment), opener_in(environment)
     settings = settings_from_env(environment)
     return await build_with_recorded(settings, opener(url), url, allowed, runtime, opener)
@@ -138,9 +138,9 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
     variables name a queue for them.
 
     Amazon S3 honours conditions, so a cold start tests nothing there, nor reads the locations that HEAD records: the
-    function's variables have the allowed ones. Any other store is tested, unless ARCO_SKIP_PROBE is set, and served
-    read-only if it ignores conditions. Raises the errors of `catalog_from_env`, and `StoreError` if the store does not
-    answer.
+    function's variables have the allowed ones. Any other store is tested, and served read-only if it ignores
+    conditions, unless ARCO_SKIP_PROBE is set: then it is opened like Amazon's. Raises the errors of `catalog_from_env`,
+    and `StoreError` if the store does not answer.
     """
     if _is_amazons_s3(environment) or SKIP_PROBE.read(environment):
         catalog = unread_catalog_from_env(environment, runtime)
@@ -171,7 +171,7 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
 
 def _notifying(catalog: Catalog, environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     """Returns the catalog; if the variables name a queue for the workers of tasks, with a function that sends a message
-    to the queue when a new task is due."""
+    to the queue, which arrives when a new task is due."""
     queue = WorkQueue.from_env(environment, runtime)
     return catalog if queue is None else replace(catalog, notify_workers=queue.task_due)
 

@@ -15,8 +15,8 @@ from storage_backends.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ExistingFile:
-    """An existing metadata file: its bytes, the outline of its document, and the folders of the file and of the files
-    that it names."""
+    """An existing metadata file: its bytes, the outline of its document, and the folders of the file and of the
+    manifest lists and statistics files that it names."""
 
     body: bytes
     document: JsonObject
@@ -28,7 +28,8 @@ async def read_existing(
 ) -> ExistingFile:
     """Reads the metadata file at a location as that of a table or view, as `semantics` selects. `check` raises for a
     document that the request may not use, which may be in a worker thread. Raises `NotFound` if the file does not
-    exist, `BadRequest` if it is no such metadata, and what `check` raises."""
+    exist, `BadRequest` if it is no such metadata or names a file by an invalid location, what `check` raises, and the
+    other errors of `Files.read`."""
 
     def examine(parsed: JsonObject) -> ExistingFile:
         document = semantics.check_registered(parsed, session.check_deadline)

@@ -27,7 +27,8 @@ class NoSuchFeed(NotFound):
 @dataclass(frozen=True, slots=True)
 class FeedPage:
     """One page of the event feed: the records, the token after each of them, the one after the last, and whether the
-    feed ended there when it was read. A page without records has the token from which it was read."""
+    feed ended there when it was read. A page without records has the token from which it was read, which without one
+    is that of the beginning."""
 
     records: Sequence[FeedRecord]
     tokens: Sequence[str]
@@ -102,8 +103,8 @@ async def _start(state: State, token: str | None) -> tuple[FeedSegment, int]:
         segment = await read_segment(state, first)
         if segment is None:
             raise NoSuchFeed(
-                "This catalog has no event feed: start one with `arco serve --events`, or with ARCO_EVENTS=true in the "
-                "environment of its servers and functions"
+                "This catalog has no event feed yet: start one with `arco serve --events`, or with ARCO_EVENTS=true in "
+                "the environment of its servers and functions; it begins a short time later"
             )
         return segment, first - 1
     match = _TOKEN.fullmatch(token)
@@ -132,7 +133,8 @@ def _token(segment: FeedSegment, number: int) -> str:
 
 
 def _expired(number: int) -> BadRequest:
-    """Returns the error for a token of a record that the feed does not have any more."""
+    """Returns the error for a token of a record that the feed does not have, or not any more, and for a feed that goes
+    on in another history, because the catalog was restored."""
     return BadRequest(
         f"The event feed no longer has record {number} of the continuation token: it was deleted because of its age, "
         "or the catalog was restored to an earlier state. Read the catalog as a whole, then continue without a token"

@@ -57,7 +57,8 @@ class GenericTable:
 
     @property
     def described(self) -> JsonObject:
-        """The generic table's JSON in answers, without the fields that the request did not set."""
+        """The generic table's JSON in answers: without `base-location` or `doc` if the request did not set it, and with
+        `properties` always."""
         fields: JsonObject = {"name": self.name, "format": self.format}
         if self.base_location is not None:
             fields["base-location"] = self.base_location

@@ -26,8 +26,9 @@ async def namespace_governance(session: Session, namespace: Namespace) -> JsonOb
 
 
 async def relation_governance(session: Session, namespace: Namespace, name: str, kind: str) -> JsonObject:
-    """Returns the governance document of a table or view, as `kind` selects, empty if it has none. Reads the registry
-    alone. Raises `NoSuchTable` if there is no such table, and `NoSuchView` if there is no such view."""
+    """Returns the governance document of a table or view, as `kind` selects, empty if it has none. Reads no pointer
+    and no metadata file. Raises `NoSuchTable` if there is no such table, and `NoSuchView` if there is no such
+    view."""
     head = await session.head()
     entry = await resolve_name(session, head, RelationLookup(namespace, name, kind, writing=False))
     if entry is None:
@@ -84,7 +85,7 @@ class _GovernRelation(NamedChange):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
         """Plans the governance of the table or view after the patch, which is the body of the response, and the
         change of the entry; `NoOp` if the patch changes nothing. Raises `NoSuchTable` or `NoSuchView`,
-        `PendingTransaction`, and an error for an invalid patch."""
+        `PendingTransaction`, and an error for an invalid patch and for a document that is too large."""
         index = read_set.head.index
         yield Needs(keys=[self.key])
         entry = find_kind(index, self.namespace, self.name, self.relation_kind)
@@ -106,7 +107,8 @@ class _GovernRelation(NamedChange):
 
 def _changes(before: Governance, after: Governance) -> JsonObject:
     """Returns what the registry's history has about a change of a governance document: the names of the fields that
-    differ, not their values, which its readers may not see; and whether it protects, if that changed."""
+    differ, not their values, which its readers may not see; and, if they include `arco.protected`, whether it
+    protects now."""
     names: list[JsonValue] = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
     protection: JsonObject = {"protected": is_protected(after)} if PROTECTED in names else {}
     return {"governance": names, **protection}

@@ -63,9 +63,10 @@ class HistoryPage:
 
 async def history_page(session: Session, selection: HistoryFilter, paging: Paging) -> HistoryPage:
     """Returns a page of the operations that `selection` selects and the caller may see, newest first. Each has `undo`,
-    which for a drop is whether it can be undone. Operations that the protocols make for themselves (`OWN`) are left
-    out. Rights, and what can be undone, are those of the present HEAD. A page may be empty although a later one is not.
-    Raises `BadRequest` for a token that is invalid or expired, and the errors of `Session.head`."""
+    which for a drop is whether it can be undone, if the caller may know that, else null. Operations that the protocols
+    make for themselves (`OWN`) are left out. Rights, and what can be undone, are those of the present HEAD. A page may
+    be empty although a later one is not. Raises `BadRequest` for a token that is invalid or expired, and the errors of
+    `Session.head`."""
     head = await session.head()
     if head.id is None:
         return HistoryPage([], None)
@@ -87,8 +88,9 @@ async def history_page(session: Session, selection: HistoryFilter, paging: Pagin
 
 
 async def _start(session: Session, head: RegistryState, position: JsonValue) -> tuple[CommitRecord, int, int]:
-    """Returns where the page of a token starts: a commit that lists the one with the returned sequence number, and the
-    number of its operations that earlier pages have. Raises `BadRequest`."""
+    """Returns where the page of a token starts: a commit that lists the one with the returned sequence number, or names
+    it as the one before the list; and the number of operations of that one that earlier pages have. Raises
+    `BadRequest`."""
     match position:
         case [str(name), int(sequence), int(place)] if (
             page_tokens.is_commit_id(name) and 0 < sequence <= head.sequence and place >= 0
@@ -109,7 +111,7 @@ async def _start(session: Session, head: RegistryState, position: JsonValue) -> 
 @dataclass(slots=True)
 class _Reader:
     """Reads one page of the history: at most `size` operations, and no further commits after `max_commits` of them, or
-    `MAX_READS` reads of commits and segments."""
+    once `_reads` has reached `MAX_READS`."""
 
     session: Session
     head: RegistryState
@@ -124,7 +126,7 @@ class _Reader:
     async def read(self, commit: HistoryCommit, place: int) -> tuple[int, int] | None:
         """Adds to the page the operations of a commit, from the one at `place` on, that the filter selects and the
         caller may see, except the ones in `OWN`. Returns where the next page starts, as the sequence number of a commit
-        and the place in it, or None if this page goes on. Every page makes progress."""
+        and the place in it, or None if this page goes on, or ends with the history. Every page makes progress."""
         self.commits += 1
         operations = commit.operations()[place:]
         await self._prepare(operations)
@@ -144,7 +146,8 @@ class _Reader:
 
     @property
     def _reads(self) -> int:
-        """The number of commits and of segments of the index that were read for this page of the history."""
+        """The number of commits that were read for this page of the history, and of segments of the index that this
+        request has used, also from the process's cache."""
         return self.commits + self.session.state.used_segments
 
     async def _prepare(self, operations: Sequence[JsonObject]) -> None:

@@ -114,7 +114,10 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
         return entry.json, "live" if entry.transaction is None else "in a transaction"
     newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(namespace, name)))
     if newest is None:
-        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
+        raise NoSuchTable(
+            f"Table does not exist: {dotted(namespace, name)} is no table, view or other object, and no dropped one "
+            "of which there is a tombstone"
+        )
     return newest, Tombstone(newest).state
 
 

@@ -39,8 +39,9 @@ class LazyVending:
         return StoragePolicy.from_environment(self._environment)
 
     def check(self) -> None:
-        """Makes the service that vends credentials now if any of the environment variables for it is set, so that a
-        process with invalid ones fails at start. Raises `ValueError`."""
+        """Makes the service that vends credentials now if a variable of `VENDING`, or the one for the file of keys, is
+        set, so that a process with invalid variables fails at start; otherwise it would fail at the first use. Raises
+        `ValueError`."""
         if any(self._environment.get(variable.name) for variable in (*VENDING, VENDING_KEYS_FILE)):
             self()
 

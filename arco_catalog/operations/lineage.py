@@ -14,9 +14,9 @@ columns, and query plans if the listener is set to send them."""
 
 async def receive_event(session: Session, event: JsonObject, principal: str) -> None:
     """Stores an OpenLineage event under the current day. An identical event of the same principal is stored once a day,
-    so clients may send it again. Raises `BadRequest` for an invalid event, `PayloadTooLarge` for one longer than
-    `MAX_EVENT_BYTES`, `Unsupported` if the catalog is read-only, `StoreError`, and in a catalog with grants the errors
-    of `Session.head`."""
+    so clients may send it again. Raises `BadRequest` for an invalid event, `PayloadTooLarge` for one that
+    takes more than `MAX_EVENT_BYTES` as stored, with the principal, `Unsupported` if the catalog is read-only,
+    `StoreError`, and where access is restricted, by grants or a policy, the errors of `Session.head`."""
     if session.is_restricted:
         await session.head()
     session.check_writable()
@@ -28,6 +28,7 @@ async def receive_event(session: Session, event: JsonObject, principal: str) -> 
     name, body = await off_loop(session.request.body_bytes, checked)
     if len(body) > MAX_EVENT_BYTES:
         raise PayloadTooLarge(
-            f"The OpenLineage event is {len(body):,} bytes long, and at most {MAX_EVENT_BYTES:,} are allowed"
+            f"The OpenLineage event takes {len(body):,} bytes in the form that is stored, with the sender, and at most "
+            f"{MAX_EVENT_BYTES:,} are allowed"
         )
     await session.state.create(session.state.paths.lineage_event(name, session.now_ms()), body)

@@ -52,8 +52,9 @@ class EventEntry:
 
 @dataclass(slots=True)
 class EventReader:
-    """Reads events of some days, no event twice. `events` are those of runs that were read; `left_out` are events that
-    are of no run, unreadable or too large; `is_partial` is whether any that may be about the datasets were left out."""
+    """Reads events of some days, no event twice. `events` are those of runs that `read` has read; `left_out` are events
+    that are of no run, unreadable or too large; `is_partial` is whether a limit kept any that may be about the datasets
+    from being listed or read."""
 
     days: Sequence[date]
     _session: Session
@@ -80,9 +81,9 @@ class EventReader:
         return bool(found)
 
     async def read_others(self, limit: int) -> list[RunEvent]:
-        """Reads up to `limit` of the latest events that `read` left, an equal part of each sender's. Returns the ones
-        of runs, and adds the others to `left_out`; `events` and `is_partial` do not change. Raises `StoreError`, and
-        `OutOfMemory`."""
+        """Reads up to `limit` of the events that `read` left, as far as the limits of the reader allow: an equal part
+        of each sender's, and of a sender's from each day, the latest of a day first. Returns the ones of runs, and adds
+        the others to `left_out`; `events` and `is_partial` do not change. Raises `StoreError`, and `OutOfMemory`."""
         unread, was_partial = self._unread, self.is_partial
         ordered = await off_loop(ENTRY_WEIGHT * len(unread), lambda: _equally(unread, {}, {}))
         found = await self._read_all(ordered[:limit])
@@ -195,7 +196,7 @@ def _equally(
     named: Sequence[EventEntry], of_runs: dict[str, list[EventEntry]], times: Mapping[date, Sequence[int]]
 ) -> list[EventEntry]:
     """Returns these events, and after one the others of its run, so that all senders have equal parts of the first
-    ones."""
+    ones, and of a sender all days. Removes the runs of these events from `of_runs`."""
     senders = _grouped(named, lambda event: event.tags.sender)
     turns = [_in_turn([_ordered(day, times) for day in _grouped(sent, lambda event: event.day)]) for sent in senders]
     return _in_turn(

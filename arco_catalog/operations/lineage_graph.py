@@ -76,8 +76,8 @@ async def read_lineage(
     explains: bool = False,
 ) -> JsonObject:
     """Returns the graph of lineage around a table, in one direction or both, to nodes that are at most `distance` edges
-    away. Tables that the caller may not read are nodes without a name. With `explains` it also returns which runs have
-    no edge, and why. Raises the errors of `load_table`."""
+    away. Tables, views and other datasets that the caller may not know are nodes without a name. With `explains` it
+    also returns which runs have no edge, and why. Raises the errors of `load_table`."""
     history = await read_history(session, namespace, name, "table")
     head = session.judged_on or session.state.cached_head() or await session.state.head()
     written = _CommitLog({}, {})
@@ -146,8 +146,8 @@ async def _commits_of(cursor: ReceiptCursor) -> list[PastCommit]:
 
 
 async def _read_commits(session: Session, entity: str, written: _CommitLog) -> None:
-    """Adds the latest commits of another table to `written`, by at most `MAX_OTHER_READS` receipts; none if the pointer
-    does not exist."""
+    """Adds the latest commits of another table to `written`, by at most `MAX_OTHER_READS` reads of receipts, also of
+    missing ones; none if the pointer does not exist."""
     pointer = await session.state.pointer(entity)
     if pointer is not None:
         newest = (await resolve_for_read(session.state, pointer)).metadata
@@ -247,8 +247,8 @@ def _edge(edge: GraphEdge, ids: Mapping[str, str], visible: set[str], versions: 
 
 
 def _notes(events: EventReader, *, collected: bool) -> list[JsonValue]:
-    """Returns sentences for the user: that events were left out, if any were, and whether `system.lineage` has edges of
-    other days."""
+    """Returns sentences for the user: that a limit kept events from being read, if one did, and whether
+    `system.lineage` has edges of other days."""
     notes: list[JsonValue] = []
     if events.is_partial:
         notes.append("Not all events of these days that may be about these tables were read, so edges may be missing")

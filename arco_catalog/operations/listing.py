@@ -93,10 +93,10 @@ async def list_relations(session: Session, namespace: Namespace, kind: str, pagi
 
 
 async def list_dropped_tables(session: Session, namespace: Namespace, paging: Paging) -> ListingPage:
-    """Lists the tombstones of tables that were dropped from a namespace, except where the purge has ended. They include
-    those from former namespaces of the same name only for a caller who may list the tables of the whole catalog, as
-    every caller may in a catalog without grants. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired
-    page token."""
+    """Lists the tombstones, as far as the caller may see them, of tables that were dropped from a namespace, except
+    where the purge has ended. They include those from former namespaces of the same name only for a caller who may list
+    the tables of the whole catalog, as every caller may where access is not restricted. Raises `NoSuchNamespace`, and
+    `BadRequest` for an invalid or expired page token."""
 
     def item(_: str, entry: JsonObject) -> JsonValue:
         return entry if entry.get("type") == "table" and Tombstone(entry).state != PURGED else None
@@ -132,9 +132,9 @@ async def computed_page(
 ) -> tuple[Sequence[T], str | None]:
     """Returns a page of the items that `steps` computes from the index, and the token of the next page, None for the
     last page; all pages show one state. A page has at most `paging.size` and `DEFAULT_PAGE` items, or all if
-    `paging.token` is None. `identity` returns the ids of the entities that the listing is about, which in a catalog
-    with grants must not change between pages. Raises the errors of `steps`, and `BadRequest` for a token that is
-    invalid, expired, or of another listing."""
+    `paging.token` is None. `identity` returns the ids of the entities that the listing is about, which must not change
+    between pages where access is restricted, by grants or a policy. Raises the errors of `steps`, and `BadRequest` for
+    a token that is invalid, expired, or of another listing."""
     if not paging.token:
         head, start = await session.head(), 0
     else:
@@ -195,7 +195,8 @@ class _Level:
 
     async def visible(self, session: Session, head: RegistryState) -> "_Level":
         """Returns this listing without the entries that the caller may not see, by the registry's current `head`. Here
-        that is the listing itself: a caller that may list it sees all entries."""
+        that is the listing itself: by grants, a caller that may list it sees all entries, and `_without_hidden` removes
+        the ones that a policy hides."""
         return self
 
 
@@ -272,8 +273,9 @@ async def _without_hidden(session: Session, level: _Level, state: _ListedState, 
 
 
 async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) -> tuple[T, RegistryState | None]:
-    """Returns the result of `reading`, and the current HEAD in a catalog with grants, None in any other. A page shows
-    an earlier commit, but the request needs its rights now: raises if the current HEAD does not allow it."""
+    """Returns the result of `reading`, and the current HEAD where access is restricted, by grants or a policy, None
+    elsewhere. A page shows an earlier commit, but the request needs its rights now: raises if the current HEAD does not
+    allow it."""
     if not session.is_restricted:
         return await reading, None
     return await gather(reading, session.head())
@@ -282,9 +284,9 @@ async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) 
 async def _require_same(
     session: Session, listed: RegistryState, now: RegistryState | None, identity: Callable[[Index], Steps[object]]
 ) -> None:
-    """Raises `BadRequest` if the entity that is listed was replaced by another of its name since the first page: the
-    request's rights were checked on the new one, and the page would show the old one. `now` is the current HEAD, or
-    None in a catalog without grants, where nothing is checked."""
+    """Raises `BadRequest` if the entity that is listed was dropped, or replaced by another of its name, since the first
+    page: the request's rights were checked on the new one, and the page would show the old one. `now` is the current
+    HEAD, or None where access is not restricted, and nothing is checked."""
     if now is None or now.id == listed.id:
         return
     before = await carry_out(session.state, listed.index, identity(listed.index))

@@ -36,7 +36,7 @@ async def load_table(session: Session, namespace: Namespace, name: str) -> Table
 
 
 async def require_table(session: Session, namespace: Namespace, name: str) -> None:
-    """Raises `NoSuchTable` if the table does not exist. Reads the registry alone."""
+    """Raises `NoSuchTable` if the table does not exist. Reads no pointer and no metadata file."""
     await _require(session, namespace, name, "table")
 
 
@@ -46,7 +46,7 @@ async def load_view(session: Session, namespace: Namespace, name: str) -> TableS
 
 
 async def require_view(session: Session, namespace: Namespace, name: str) -> None:
-    """Raises `NoSuchView` if the view does not exist. Reads the registry alone."""
+    """Raises `NoSuchView` if the view does not exist. Reads no pointer and no metadata file."""
     await _require(session, namespace, name, "view")
 
 
@@ -121,8 +121,8 @@ async def _with_metadata(
     guessed: bytes | None = None,
 ) -> CurrentState:
     """Returns the state in a read set with the metadata file that its pointer names, once `judge` allows the HEAD of it
-    in a catalog with grants. `guessed` is the file of the pointer `guess`, read before, None for one that was not read;
-    the file of a wrong guess is dropped from the cache. If the file is missing, reads HEAD and pointer again, and
+    where access is restricted. `guessed` is the file of the pointer `guess`, read before, None for one that was not
+    read; the file of a wrong guess is dropped from the cache. If the file is missing, reads HEAD and pointer again, and
     raises `NotFound` if they name the same file. Raises `NoSuchTable` or `NoSuchView` without an entry or a pointer."""
     missed: dict[str, NotFound] = {}
     while True:

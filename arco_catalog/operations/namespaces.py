@@ -176,7 +176,9 @@ class _Create(_NamespaceChange):
         index = read_set.head.index
         yield Needs(keys=[*self.keys, CATALOG_STATE] if self.session.settings.has_grants else self.keys)
         if self.session.settings.has_grants and is_dropping(index):
-            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse} is being dropped")
+            raise NoSuchWarehouse(
+                f"Warehouse does not exist: {self.session.settings.warehouse} is being dropped or was dropped"
+            )
         if self.namespace[:-1]:
             existing_namespace(index, self.namespace[:-1])
         if find_namespace(index, self.namespace) is not None:

@@ -47,10 +47,11 @@ async def notify(session: Session, namespace: Namespace, name: str, notification
     only checked: it changes nothing, and the metadata file is not read.
 
     Raises `BadRequest` in an internal catalog, for a time more than a day in the future, for a table other than the
-    followed one, for a location that is not allowed or taken, and for a file that is not metadata of this table;
-    `AlreadyExists` for a notification that is not later than the last one, and for a name that another kind of relation
-    has; `NotFound` if the file does not exist; `NoSuchTable` for the drop of a table that does not exist, and
-    `CommitFailed` for that of a protected one.
+    followed one, for locations that are not allowed, taken or too many, and for a file that is not metadata of this
+    table; `AlreadyExists` for a notification that is not later than the last one, and for a name that another kind of
+    relation has; `NotFound` if the file does not exist; `MetadataTooLarge`; `NoSuchWarehouse` if the catalog is being
+    dropped, except for a drop; `NoSuchTable` for the drop of a table that does not exist, and `CommitFailed` for that
+    of a protected one.
     """
     if not session.settings.external:
         await session.head()
@@ -192,8 +193,8 @@ class _Follow(_NotificationChange):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         """Plans the entry of the followed table with the notified metadata file, the locations that it holds, and
         the levels of the namespace that are missing. Raises `NoSuchWarehouse`, the errors of `admitted`, the one that
-        `load_base` kept, and an error for metadata that is too large, a location that can't be had, and files that
-        are being purged."""
+        `load_base` kept, and an error for metadata that is too large, for locations that can't be had or are too many,
+        and for files that are being purged."""
         index, name = read_set.head.index, self.full_name
         made, values = yield from self.namespaces(index, attempt)
         before = yield from self.admitted(index, attempt)
@@ -217,7 +218,8 @@ class _Follow(_NotificationChange):
     ) -> Steps[tuple[Edits, RelationEntry]]:
         """Computes the entry of the table after a notification with this `existing` file, which replaces the entry
         `before`, None for a new table, and the edits that reserve its locations. Raises `BadRequest` for a location
-        that is not allowed or that another table has, for too many locations, and for files where a purge runs."""
+        that is not allowed or overlaps that of another table or view, for too many locations, and for files where a
+        purge runs; and `PendingTransaction`."""
         allowed, held = self.context.locations, () if before is None else before.locations
         document = existing.document
         places = table.location(document), *table.written_locations(document)

@@ -26,12 +26,13 @@ WITHOUT_CONDITIONAL_DELETE = "conditional DELETE: objects are deleted there with
 async def open_catalog(
     settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime, open_store: StoreOpener
 ) -> Catalog:
-    """Opens the store at `url` and the stores of the allowed prefixes, and returns the catalog there. Raises
-    `ValueError` for an invalid URL or prefix, and `StoreError`.
+    """Opens the store at `url`, and the stores of prefixes outside of it that `allowed` or HEAD has, and returns the
+    catalog there, which need not exist. Raises `ValueError` or `BadRequest` for an invalid URL or prefix, and
+    `StoreError`.
 
     It tests the store first. A store that ignores conditions would lose commits, so a catalog on one is read-only
     (docs/design/store.md); a store without conditional deletes is noted in the settings. After a failure the store at
-    `url` is closed.
+    `url` is closed, not those of prefixes.
     """
     store = open_store(url)
     try:
@@ -59,8 +60,8 @@ async def build_with_recorded(
     open_store: StoreOpener,
 ) -> Catalog:
     """Builds a catalog over an open store. Tables are allowed in the catalog's folder, in the prefixes `allowed`, and
-    in the locations that HEAD records; the latter are left out if HEAD is corrupt. Raises `ValueError` for a bad URL or
-    prefix, and `StoreError`."""
+    in the locations that HEAD records; the latter are left out if HEAD is corrupt. Raises `ValueError` or `BadRequest`
+    for an invalid URL or prefix, and `StoreError`."""
     caches, recorded = Caches.of(settings.cache_bytes * 68 // 100), tuple[str, ...]()
     state = State(store, Paths(settings.warehouse), caches, runtime)
     found = await store.get(state.paths.manifest)
@@ -97,8 +98,8 @@ def build_catalog(
     """Builds a catalog over an open store. Its root is a folder with its name, so that one store serves many catalogs.
 
     An allowed prefix outside of this store needs `open_store`. `recorded` are additional allowed locations. Without
-    `caches` the catalog has new ones. Raises `ValueError` for a bad URL or prefix, such as one inside a catalog's own
-    state.
+    `caches` the catalog has new ones. Raises `BadRequest` for a malformed URL or prefix, and `ValueError` for one with
+    the name of a folder of a catalog's own state, or a URL with a percent sign.
     """
     if "%" in url:
         raise ValueError(f"The URL of a store must not contain percent signs, which engines decode differently: {url}")
@@ -108,7 +109,8 @@ def build_catalog(
     for place in (base, *additional):
         if place.reserved:
             raise ValueError(
-                f"The store or allowed location {place.uri} is inside a catalog's own state, where no tables may be"
+                f"The store or allowed location {place.uri} has a folder named like those of a catalog's own state, "
+                "such as _catalog, where no tables may be: use another one"
             )
     warehouse = base.below(paths.warehouse)
     mounts = _mounts_of(base, store, additional, open_store)
@@ -144,8 +146,8 @@ def _mounts_of(
         if not prefix.inside(base):
             if open_store is None:
                 raise ValueError(
-                    f"Allowed location {prefix.uri} lies in another store than the catalog, and this process opens no "
-                    "other store"
+                    f"Allowed location {prefix.uri} lies outside of the catalog's store {base.uri}, and this process "
+                    "opens no other store"
                 )
             mounts.append(Mount(prefix, open_store(prefix.uri)))
     return mounts

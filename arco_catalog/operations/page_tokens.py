@@ -19,8 +19,8 @@ _COMMIT_ID = re.compile(r"[0-9A-Z]{26}")
 
 
 async def issue(session: Session, position: list[JsonValue]) -> str:
-    """Returns the token of a page that starts at a position, in a catalog with grants encrypted, and sealed for this
-    request's principal, catalog and route."""
+    """Returns the token of a page that starts at a position; where callers need rights, by grants or a policy, it is
+    encrypted, and sealed for this request's principal, catalog and route."""
     document, key = dumps(position), await session.access.page_key()
     if key is None:
         return _encoded(document)
@@ -31,7 +31,7 @@ async def issue(session: Session, position: list[JsonValue]) -> str:
 
 async def redeem(session: Session, token: str) -> JsonValue:
     """Returns the position in a token that a client sent, in no known form yet. Raises `BadRequest` for a token that is
-    malformed, or in a catalog with grants was not issued for this request's principal, catalog and route."""
+    malformed, or, where callers need rights, was not issued for this request's principal, catalog and route."""
     key = await session.access.page_key()
     try:
         return loads(_decoded(token) if key is None else _opened(session, key, token))
@@ -40,14 +40,17 @@ async def redeem(session: Session, token: str) -> JsonValue:
 
 
 def _opened(session: Session, key: bytes, token: str) -> bytes:
-    """Returns the document in an encrypted token. Raises `BadRequest` if its seal is another request's or forged."""
+    """Returns the document in an encrypted token. Raises `BadRequest` if the seal is forged, or of another
+    principal, catalog or route, and the errors of `_decoded`."""
     encoded, _, seal = token.rpartition(".")
     encrypted = _decoded(encoded)
     document = _encrypted(encrypted, key, seal)
     # Encoded again: decoding ignores characters.
     expected = f"{_encoded(encrypted)}.{_seal(session, key, document)}"
     if not hmac.compare_digest(expected.encode(), token.encode("utf-8", "surrogatepass")):
-        raise BadRequest("The page token was not issued for this listing: list again from the start")
+        raise BadRequest(
+            "The page token was not issued for this listing to this caller, or was changed: list again from the start"
+        )
     return document
 
 
@@ -57,8 +60,8 @@ def _encoded(data: bytes) -> str:
 
 
 def _decoded(text: str) -> bytes:
-    """Returns the bytes of a base64url text without padding. Raises `binascii.Error` or `ValueError` for any other
-    text."""
+    """Returns the bytes of a base64url text without padding. Other ASCII characters in it are ignored. Raises
+    `binascii.Error` or `ValueError` for a text of an impossible length, or with characters outside of ASCII."""
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 

@@ -13,9 +13,10 @@ _MARKS = (f'"{SCAN_PLANNING_MODE}"'.encode(), f'"{ENCRYPTION_KEY_ID}"'.encode())
 
 
 async def planning_mode(session: Session, state: TableState) -> str | None:
-    """Returns who should plan scans of a table: `client` for one that is encrypted, else what its properties have, else
-    the setting of the catalog, None if there is none. The metadata file is parsed at the first call, if it may have
-    such a property; later ones use the cached result. Raises `OutOfMemory`."""
+    """Returns who should plan scans of a table: `client` for one that is encrypted, else what its property has if that
+    is a known mode, else the setting of the catalog, None if there is none. The metadata file is parsed at the first
+    call, if it may have such a property; later ones use the result, which is kept for the last `REMEMBERED_FILES`.
+    Raises `OutOfMemory`."""
     remembered, location = session.catalog.planning_modes, state.metadata_location
     if location not in remembered:
         is_marked = any(mark in state.metadata for mark in _MARKS)

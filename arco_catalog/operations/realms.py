@@ -123,14 +123,15 @@ class Realm:
                 folders = " or ".join(folder.uri for folder in self._folders())
                 raise BadRequest(
                     f"Location {location.uri} of a catalog does not belong to the realm: use {folders}, or a folder "
-                    "inside"
+                    "inside, that contains no other allowed location"
                 )
 
     def may_use(self, location: Location) -> bool:
         """Whether tables of this realm may be at the location, by what the operator allows and by the realm's folders.
         A realm at the root of the store may use every location that the operator allows. Realms that share a store have
         each a folder with their name in every allowed location. Of nested allowed locations only the innermost is
-        considered, because a folder between the outer and the inner one may have the name of a realm by chance."""
+        considered, because a folder between the outer and the inner one may have the name of a realm by chance; so no
+        such realm may use a location that is or contains an allowed one."""
         if self.at_root:
             return self.deployment.reaches(location)
         roots = [mount.root for mount in self.deployment.mounts]
@@ -269,12 +270,12 @@ async def make_catalog(
 ) -> JsonObject:
     """Makes a catalog, and returns its JSON for answers. Two commits: its registry, in a folder that no other catalog
     ever had, then its name in the realm. If the process dies in between, no name leads to the folder, and it is not
-    used.
+    used. With `root`, the folder of an existing catalog, that one is added to the realm: the first commit is then in
+    the registry there.
 
-    `session` is a session of the realm's registry, and the new one begins with its version. `root` is the folder of an
-    existing catalog, which is added to the realm. With `owned` the catalog's managers may read and write all tables.
-    `key_policy` is recorded in its first commit. Raises the errors of `check_free` and `create_catalog`, and
-    `BadRequest` for locations that are not allowed.
+    `session` is a session of the realm's registry; a new registry begins with the format version of that one. With
+    `owned` the catalog's managers may read and write all tables. `key_policy` is recorded in its first commit. Raises
+    the errors of `check_free` and `create_catalog`, and `BadRequest` for locations that are not allowed.
     """
     await check_free(session, request.name)
     realm.check_locations(locations_of(request.properties, request.storage), request.storage)

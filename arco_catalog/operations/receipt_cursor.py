@@ -19,8 +19,8 @@ from storage_backends.lazy_dataclass import dataclass
 @dataclass(frozen=True, slots=True)
 class PastCommit:
     """The commit that made a metadata file current, with its receipt, None if there is none. The receipt has a `state`:
-    `committed`, or `pending` if the committed one was not written yet. `foreign` is whether another catalog wrote the
-    file, so that no receipt of it can exist."""
+    `committed`, or `pending` if the committed one was not written yet. `foreign` is whether the entity began here with
+    the file, which another catalog or entity wrote, so that there is no receipt of it here."""
 
     file: MetadataFile
     receipt: JsonObject | None
@@ -34,7 +34,7 @@ class ReceiptCursor:
     `origin` is the file with which the entity was registered, None for an entity that was created. `logged` are
     metadata files of the entity, latest first, as a metadata log names them. With them the cursor reads the receipts of
     up to `ahead` commits concurrently, and passes a missing receipt. Without `logged` a missing receipt is the end.
-    `max_reads` limits the reads of the store, None for no limit."""
+    `max_reads` is the limit of reads of the store at which `may_read` lets the caller stop, None for no limit."""
 
     def __init__(
         self,
@@ -61,7 +61,8 @@ class ReceiptCursor:
     @property
     def may_read(self) -> bool:
         """Whether the reads that are left suffice for the next commit, which needs two if its committed receipt was not
-        read ahead, and one if that receipt was missing. True for a cursor without a limit, and at the end."""
+        read ahead, and one if that receipt was missing. True for a cursor without a limit, at the end, and at the file
+        with which the entity was registered."""
         if self._reads_left is None or self.position is None or self.position.location == self._origin:
             return True
         if self.position.location not in self._committed:

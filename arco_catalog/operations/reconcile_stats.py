@@ -14,13 +14,13 @@ MAX_TEXT_LENGTH = 1_000
 
 @dataclass(slots=True)
 class ReconcileStats:
-    """The counts of a run of the reconciler. Each pointer is `orphaned` (its entity has no name; `nameless` in JSON),
-    `unchanged`, `walked`, or left for a later run, which `stopped` reports. Of the walked ones `incomplete` have files
-    that were not reached. `files` counts the commits that were examined, `written` the missing receipts that were
-    written.
+    """The counts of a run of the reconciler. Each pointer is `orphaned` (its entity is neither live nor dropped in
+    HEAD; `nameless` in JSON), `unchanged`, `walked`, or left for a later run, which `stopped` reports. The walks of
+    `incomplete` of the walked ones are not over: files are left, a record can't be read, or a transaction is pending.
+    `files` counts the commits that were examined, `written` the missing receipts that were written (none by a dry run).
 
     `missing` has examples of the `missing_count` missing receipts, each with the record that proves the commit, and
-    `unreadable` examples of the `unreadable_count` records that could not be read, with the reason.
+    `unreadable` the reasons of some of the `unreadable_count` failures, most of which are records that can't be read.
     """
 
     pointers: int = 0
@@ -43,14 +43,14 @@ class ReconcileStats:
         self._keep([], [{name: _cut(value) if isinstance(value, str) else value for name, value in receipt.items()}])
 
     def fails(self, reason: str) -> None:
-        """Counts a record that the reconciler could not read, and adds the `reason` to the examples if there are fewer
-        than `MAX_EXAMPLES`."""
+        """Counts a record that the reconciler could not read, or another failure such as a walk that did not end, and
+        adds the `reason` to the examples if there are fewer than `MAX_EXAMPLES`."""
         self.unreadable_count += 1
         self._keep([_cut(reason)], [])
 
     def add(self, other: "ReconcileStats") -> None:
-        """Adds to these counts and examples of a run of the reconciler those of another run; there are at most
-        `MAX_EXAMPLES` examples of a kind afterwards."""
+        """Adds to these counts and examples of a run of the reconciler those of another run, or of a part of this one;
+        there are at most `MAX_EXAMPLES` examples of a kind afterwards."""
         self.pointers += other.pointers
         self.orphaned += other.orphaned
         self.unchanged += other.unchanged
@@ -89,5 +89,5 @@ class ReconcileStats:
 
 
 def _cut(text: str) -> str:
-    """Returns a text, cut after `MAX_TEXT_LENGTH` characters."""
+    """Returns a text; a longer one than `MAX_TEXT_LENGTH` is cut there, with three dots at the end."""
     return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}..."

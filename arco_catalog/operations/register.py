@@ -110,7 +110,7 @@ class _Register(NamedChange):
 
     def _check_name(self, index: Index) -> Steps[None]:
         """Raises an error if the namespace does not exist, or the name is taken; with `overwrite` only if it is taken
-        by another kind of relation, or by a protected one."""
+        by another kind of relation, a protected one, or an intent."""
         yield Needs(keys=[namespace_key(self.namespace), self.key])
         existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
@@ -138,7 +138,8 @@ class _Register(NamedChange):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         """Plans the registration of the file as a new entity and, to overwrite, the drop of the relation with the
         name. Raises `NoSuchNamespace`, `CommitFailed` for a protected relation, `AlreadyExists`, the error that
-        `load_base` kept, `BadRequest` and `Forbidden` for a file or location, and `PendingTransaction`."""
+        `load_base` kept, `BadRequest` and `Forbidden` for a file or location, `MetadataTooLarge`, and
+        `PendingTransaction`."""
         index = read_set.head.index
         yield from self._check_name(index)
         # First, so that a refusal reveals neither the file's contents nor whether it exists.
@@ -193,8 +194,8 @@ class _Register(NamedChange):
         self, index: Index, document: JsonObject, replaced: RelationEntry | None
     ) -> Steps[list[Location]]:
         """Returns the locations that the metadata names: the relation's own, then the others that it writes to. Raises
-        `BadRequest` if one is not allowed, or taken by another relation than `replaced`, and `Forbidden` if the caller
-        may not use it."""
+        `BadRequest` if one is not allowed, is taken by another relation than `replaced`, or contains a namespace's
+        folder, and `Forbidden` if the caller may not use it."""
         allowed = self.context.locations
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
@@ -213,7 +214,7 @@ class _Register(NamedChange):
         """Returns the write that claims the file, so that the table that wrote it will not remove it, and then reads
         the file again: a file that is there after the claim will not be removed (docs/decisions/0022). If the file is
         removed or about to be, the write forgets the file that was loaded, and raises `AttemptAborted`: the next
-        attempt loads it."""
+        attempt tries to load it again, and fails with the reason."""
         location = Location.parse(self.file)
 
         async def claim_and_read_again() -> None:

@@ -1,5 +1,5 @@
 """Finds the versions of a table or view: each is a metadata file that was current. The metadata log names the last
-ones, and receipts lead to all others."""
+ones, and receipts lead to earlier ones, as long as they are kept."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class RelationHistory:
     ) -> ReceiptCursor:
         """Returns a cursor over the commits of the table or view that starts with the one of this metadata file, and
         goes back by receipts and by the metadata log. It reads up to `ahead` receipts concurrently, and at most
-        `max_reads` in all if the caller stops when `may_read` is false."""
+        `max_reads`, or one more, in all if the caller stops when `may_read` is false."""
         return ReceiptCursor(
             self.session,
             self.entity,
@@ -109,7 +109,7 @@ async def find_version(history: RelationHistory, wanted: str) -> PastCommit:
     if it is not found, and `BadRequest` for a text that is no number and no id."""
     identified = _ID.fullmatch(wanted)
     if identified is None and _NUMBER.fullmatch(wanted) is None:
-        raise BadRequest(f"A version is a number, or an id of the table's timeline, not {wanted[:100]!r}")
+        raise BadRequest(f"A version is a number of at most 9 digits, or an id of the timeline, not {wanted[:100]!r}")
     file = next((file for file in history.files if _is_named(history, file, wanted)), None)
     if file is not None:
         step = await history.cursor(file, ahead=1).step()
@@ -157,6 +157,6 @@ async def _search(history: RelationHistory, number: int) -> PastCommit | None:
     if not cursor.may_read and version is not None and number < version:
         raise NotFound(
             f"Version {number} is too far back to be found by its number: its entry in the timeline has an id, which "
-            "finds it"
+            "finds it. It may also not exist"
         )
     return None

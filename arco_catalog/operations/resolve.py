@@ -1,5 +1,5 @@
 """Loads several tables and views in one request, each as it is at a moment of its own (docs/design/resolve.md). HEAD is
-read once, then the pointer of each name."""
+read once for all, then the pointer of each name; HEAD again only if a name changed in between or a file is missing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

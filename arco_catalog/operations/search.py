@@ -52,8 +52,8 @@ async def search(
 ) -> SearchPage:
     """Returns a page of the objects that match a query, of one type if `kind` is given, and that the caller may
     list: at most `limit`, by default and at most `MAX_RESULTS`, in the order of the index. Each page is read from the
-    HEAD of its request. A page may be empty although a later one is not. Raises `BadRequest` for a token of another
-    listing, and the errors of `one_instant`."""
+    HEAD of its request. A page may be empty although a later one is not. Raises `BadRequest` for a token that is
+    invalid or of another listing, and the errors of `one_instant`."""
     prefixes = _prefixes(kind)
     start = _start(await page_tokens.redeem(session, token), prefixes) if token else prefixes[0]
     head, _, committed = await one_instant(session, lambda key, _: key.startswith(prefixes) and _matches(query, key))

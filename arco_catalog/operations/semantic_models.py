@@ -27,8 +27,8 @@ FORMAT = "ossie"
 
 async def create_semantic_model(session: Session, namespace: Namespace, name: str, document: JsonObject) -> Answer:
     """Creates a semantic model with a name and a document. Raises `NoSuchNamespace`, `AlreadyExists` if the name is
-    taken by any kind of relation, and an error for an invalid name or document, or one whose sources are not in the
-    catalog."""
+    taken by any kind of relation, and an error for an invalid name or document, or one with sources that are not in
+    the catalog or that the caller may not read."""
     parsed = await _parsed(session, document)
     return await run(session, _Create(session, namespace, check_plain_name(KIND, name), parsed))
 

@@ -45,15 +45,15 @@ class StrayCatalog:
 
     @property
     def name(self) -> str | None:
-        """The name that the catalog had when it was dropped, or None if it was never dropped or the name is not
-        recorded."""
+        """The name that a closed catalog had when it was dropped. None for an open one, which was never dropped or was
+        undropped since, and if the name is not recorded."""
         return optional_text(self.state.catalog or {}, "name")
 
 
 @dataclass(frozen=True, slots=True)
 class StrayCatalogs:
-    """The catalogs of a realm that have state but no name, in order of their roots. `errors` are those of
-    the ones whose registry can't be read, by their roots."""
+    """The catalogs that have state in the folder of the realm's catalogs but no name, in order of their roots. `errors`
+    are those of the ones whose registry can't be read, by their roots."""
 
     found: Sequence[StrayCatalog]
     errors: Mapping[str, str]
@@ -62,7 +62,8 @@ class StrayCatalogs:
 @dataclass(frozen=True, slots=True)
 class UndropRequest:
     """A request to undo the drop of a catalog, which gets this name. `kind`, if it is given, replaces the type that the
-    catalog had; `properties` and `storage` replace only fields of the same names."""
+    catalog had; the fields of `properties` and `storage` are added to the present ones, or replace ones of the same
+    names."""
 
     name: str
     kind: str | None
@@ -71,8 +72,9 @@ class UndropRequest:
 
 
 async def stray_catalogs(realm: Realm, session: Session) -> StrayCatalogs:
-    """Returns all catalogs that have state in the realm but no name: dropped ones, and ones that were never made
-    completely; folders with a registry without commits are left out. Reads every registry that it finds. Raises
+    """Returns all catalogs that have state in the folder of the realm's catalogs but no name: dropped ones, and ones
+    that were never made completely; folders with a registry without commits are left out. It does not find a catalog
+    that lies directly in the realm, as the first one of a bootstrap does. Reads every registry that it finds. Raises
     `StoreError`."""
     prefix = realm.root_of("")
     async with aclosing(list_objects(session.state, prefix)) as objects:
@@ -91,9 +93,10 @@ async def stray_catalogs(realm: Realm, session: Session) -> StrayCatalogs:
 
 
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
-    """Returns the catalog at a `place`, with a name or without. A `place` with a slash is the catalog's root in the
-    store; one without a slash is the name of a folder, first among the folders of the realm's catalogs, then directly
-    in the realm. Raises `NotFound`, and `BadRequest` for a root that no catalog of the realm can have."""
+    """Returns the catalog at a `place`, with a name or without. A `place` with a slash, except at the ends, is the
+    catalog's root in the store; one without a slash is the name of a folder, first among the folders of the realm's
+    catalogs, then directly in the realm. Raises `NotFound`, `BadRequest` for a root outside of the folder of the
+    realm's catalogs, and as `read_catalog` does."""
     whole, parent = place.strip("/"), realm.root_of("")
     if "/" in whole and not whole.startswith(parent):
         raise BadRequest(
@@ -123,11 +126,12 @@ async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
 
 async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, request: UndropRequest) -> UndropResult:
     """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Purges
-    that have not ended become plain drops; the result names their tables. `session` is a session of the realm's
-    registry. Raises `AlreadyExists` for a name that is taken, and `BadRequest` for a catalog that exists or is being
-    created, for an invalid name or properties, and for locations that are not allowed or belong to another catalog now;
-    `CommitFailed` if another command drops or undrops it meanwhile; `CommitStateUnknown` instead of `Unavailable` after
-    the first of two commits."""
+    that have not ended become plain drops; the result names their tables, and the ones of purges that the drop
+    cancelled. `session` is a session of the realm's registry. Raises `AlreadyExists` for a name that is taken, and
+    `BadRequest` for a catalog that exists, is being created or has another name, for an invalid name or properties, if
+    no base location is known, and for locations that are not allowed or belong to another catalog now; `CommitFailed`
+    if another command drops or undrops it meanwhile; `CommitStateUnknown` instead of `Unavailable` after the first of
+    two commits."""
     check_entity_name(request.name, "catalog")
     check_entity_properties({key: str(value) for key, value in request.properties.items()}, "catalog")
     now_ms = session.now_ms()
@@ -146,12 +150,16 @@ async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, re
     if stray.state.is_closed:
         named = body_of(await run(session, naming))
         retired = optional_text(named, "retired")
-        with _after_first_commit(f"Catalog {entry.name} has its name, but is still closed"):
+        with _after_first_commit(f"Catalog {entry.name} has its name, but is still closed: undrop it again"):
             reopened = await run(catalog, ReopenCatalog(catalog, entity, retired, admin))
     else:
         await found(session, partial(naming.edits, attempt=session.attempt()))  # refuses before the first commit
         reopened = await run(catalog, ReopenCatalog(catalog, None, None, admin))
-        with _after_first_commit(f"The purges in {stray.root} were cancelled, but the catalog still has no name"):
+        done = (
+            f"The unfinished purges in {stray.root}, if there were any, were cancelled, but the catalog still has no "
+            "name: undrop it again in ten minutes"  # earlier, its new commit would count as one of a creation
+        )
+        with _after_first_commit(done):
             named = body_of(await run(session, naming))
     return UndropResult(mapping(named, "catalog"), texts(body_of(reopened), "cancelled-purges"))
 
@@ -159,11 +167,11 @@ async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, re
 @contextmanager
 def _after_first_commit(done: str) -> Iterator[None]:
     """Raises `CommitStateUnknown` in place of `Unavailable`, which would mean that an undrop changed nothing. `done`
-    states what the first commit has changed."""
+    states what the first commit has changed, and the remedy."""
     try:
         yield
     except Unavailable as error:
-        raise CommitStateUnknown(f"{done}: undrop it again. {error.message}") from error
+        raise CommitStateUnknown(f"{done}. {error.message}") from error
 
 
 async def _require_abandoned(session: Session, stray: StrayCatalog, now_ms: int) -> None:

@@ -19,8 +19,9 @@ T = TypeVar("T")
 
 async def visible_snapshots(session: Session, state: TableState) -> bytes:
     """Returns the table metadata of this state, as JSON, without the snapshots that neither a branch nor a tag names.
-    Makes it at the first call, or waits for the request that makes it; later calls return the cached one. Raises
-    `OutOfMemory`, and `StoreUnavailable` after the request's deadline."""
+    Makes it at the first call, or waits for the request that makes it; later calls return the cached one, as long as
+    the metadata file is cached. Raises `OutOfMemory`, `UnreadableMetadata`, and `StoreUnavailable` after the request's
+    deadline."""
     location, body = state.metadata_location, state.metadata
 
     form = session.files.form(
@@ -36,7 +37,8 @@ async def visible_snapshots(session: Session, state: TableState) -> bytes:
 async def deflated_metadata(session: Session, state: TableState, visible: bytes | None) -> DeflatedPart:
     """Returns table metadata as a part of a gzip stream: that of this state's file, or if `visible` is given, these
     bytes, which are the result of `visible_snapshots` for this state. A thread compresses it at the first call; later
-    calls return the cached part. Raises `StoreUnavailable` after the request's deadline."""
+    calls return the cached part, as long as the metadata file is cached. Raises `StoreUnavailable` after the request's
+    deadline."""
     location, body = state.metadata_location, state.metadata
     if visible is None:
         form = session.files.form(

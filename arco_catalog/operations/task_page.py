@@ -59,9 +59,9 @@ class _Item:
 
 async def task_page(session: Session, selection: TaskFilter, paging: Paging) -> TaskPage:
     """Returns a page of the tasks that are selected, in order of their ids, and behind them purges that wait for their
-    first worker; unfinished tasks in order of the times when they are due. It reads at most `MAX_TASKS` tasks, so it
-    may be empty although a later page is not. Raises `BadRequest` for an invalid token, and the errors of
-    `Session.head`."""
+    first worker; unfinished tasks in order of the times when they are due. Of a store that does not list keys in order
+    only the tasks in one page of the store's listing are ordered. It reads at most `MAX_TASKS` tasks, so it may be
+    empty although a later page is not. Raises `BadRequest` for an invalid token, and the errors of `Session.head`."""
     await session.head()
     cursor, last = None, ""
     if paging.token:
@@ -93,8 +93,8 @@ def _start(position: JsonValue) -> tuple[Cursor | None, str]:
 
 
 def _items(state: State, page: Page) -> Sequence[_Item]:
-    """Returns the tasks in a page of the store's listing, every task once, by a hint or by the versions, in order of
-    keys."""
+    """Returns the tasks in a page of the store's listing, in order of keys: every task with versions there once, and
+    once more for every hint of it."""
     items: dict[str, _Item] = {}
     for key in (listed.key for listed in page.entries):
         hint = state.paths.read_open_task(key)
@@ -144,16 +144,17 @@ async def _described(
 
 
 async def get_task(session: Session, task: str) -> JsonObject:
-    """Returns one task as answers show it, with its payload and the details of its last result. Raises `NotFound`, and
-    the errors of `Session.head`."""
+    """Returns one task as answers show it, with its payload and the details of its last result. Raises `NotFound`,
+    `InternalError` for a record that can't be read, and the errors of `Session.head`."""
     await session.head()
     return _with_details(await _existing(session, task))
 
 
 async def retry(session: Session, task: str) -> JsonObject:
-    """Submits a failed task again, and returns it as answers show it. Raises `NotFound`, `BadRequest` for a task that
-    has not failed, or has changed meanwhile, `Unsupported` in a catalog that is read-only, and the errors of
-    `Session.head`."""
+    """Submits a failed task again, and returns it as answers show it. Any worker may then run it, also a purge that ran
+    on Spark, unless that may have deleted files. Raises `NotFound`, `BadRequest` for a task that has not failed, or has
+    changed meanwhile, `InternalError` for a record that can't be read, `Unsupported` in a catalog that is read-only,
+    and the errors of `Session.head`."""
     await session.head()
     session.check_writable()
     await _existing(session, task)

@@ -56,8 +56,8 @@ def check_size(settings: Settings, tables: int) -> None:
 async def commit_transaction(session: Session, changes: Sequence[TableChange]) -> Answer:
     """Applies the changes of all tables, or none, and returns an empty answer, at once if there are no changes. The
     change of a single table is committed as by `commit_table`. Removes the intents that failed attempts of this request
-    left, also after an error. Raises `BadRequest` for a table that is named twice and for too many tables, and the
-    errors of `commit_table`."""
+    left, at best effort, also after an error. Raises `BadRequest` for a table that is named twice and for too many
+    tables, and the errors of `commit_table`."""
     check_size(session.settings, len(changes))
     names = Counter((namespace, name) for namespace, name, _ in changes)
     twice = sorted(dotted(*name) for name, times in names.items() if times > 1)
@@ -82,8 +82,8 @@ async def commit_transaction(session: Session, changes: Sequence[TableChange]) -
 
 @dataclass
 class TransactionReadSet(ReadSet):
-    """The read sets of all existing tables that a transaction commits to, under one HEAD. Tables that it creates have
-    none."""
+    """The read sets of all existing tables that a transaction commits to, under one HEAD; one of a table may be under a
+    later HEAD, read to resolve an intent on the name. Tables that it creates have none."""
 
     head: RegistryState
     head_fresh: bool
@@ -130,9 +130,9 @@ class Transaction(Mutation[TransactionReadSet]):
     # Reading.
 
     async def read(self, freshness: Freshness, rank: str) -> TransactionReadSet:
-        """Reads the existing tables of the transaction concurrently, under one HEAD, which is the cached one unless
-        `freshness` is `FRESH`. Does not read tables to create, nor metadata files. A transaction with an intent on one
-        of them may be waited for or ended, by `rank`."""
+        """Reads the existing tables of the transaction concurrently, under one HEAD, which is the cached one, if there
+        is one and `freshness` is not `FRESH`. Does not read tables to create, nor metadata files. A transaction with an
+        intent on one of them may be waited for or ended, by `rank`."""
         head = self.state.cached_head() if freshness is not Freshness.FRESH else None
         head_fresh = head is None
         head = head or await self.state.head()

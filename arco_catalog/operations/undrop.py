@@ -66,8 +66,8 @@ async def undrop(session: Session, namespace: Namespace, name: str, *, force: bo
     Raises `NoSuchTable` if there is none, or it was purged, or the caller may not know of it; `Forbidden` if the caller
     may not restore it; `NoSuchNamespace`; `AlreadyExists` if the name is taken; `BadRequest` if a location overlaps
     another entity's, or a manifest list lies in no store of this catalog; `CommitFailed` once the purge has begun; and
-    `NotFound` if a file is missing. With `force` it restores a table although manifest lists are missing or can't be
-    checked, but never without the metadata file.
+    `NotFound` if a file is missing, or the metadata file can't be parsed. With `force` it restores a table although
+    manifest lists are missing or can't be checked, but never without the metadata file.
     """
     return await run(session, _Undrop(session, namespace, name, force=force))
 
@@ -122,10 +122,10 @@ class _Undrop(NamedChange):
         return None if missing is None else missing.refusal(full_name)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        """Plans the restoration of the drop made last under the name: the entry and locations return, the tombstone
-        and the purge's task go. Raises `NoSuchNamespace`, `NoSuchTable` if nothing was dropped or it was purged,
-        `Forbidden`, `CommitFailed` once the purge has begun, `AlreadyExists`, `PendingTransaction`, an error for a
-        taken location, and the error that `load_base` kept."""
+        """Plans the restoration of the drop made last under the name: the entry and locations return, the tombstone and
+        the index entry of the purge's task go (the task itself ends when it is due). Raises `NoSuchNamespace`,
+        `NoSuchTable` if nothing was dropped or it was purged, `Forbidden`, `CommitFailed` once the purge has begun,
+        `AlreadyExists`, `PendingTransaction`, an error for a taken location, and the error that `load_base` kept."""
         index = read_set.head.index
         names = namespace_key(self.namespace), self.key
         yield Needs(keys=names, scans=[self._tombstones])
@@ -148,7 +148,7 @@ class _Undrop(NamedChange):
         if existing is not None:
             raise name_taken(tombstone.kind, existing.require_committed().kind, self.namespace, self.name)
         locations = [Location.of_normal(location) for location in tombstone.locations]
-        yield from refuse_overlap(self.context, index, locations)
+        yield from refuse_overlap(self.context, index, locations, advice="drop that one first")
         marks = yield from shared_marks(self.context, index, locations, entity=tombstone.entity)
         shared = yield from dropped.is_shared(index)
         refusal = self._examined[_drop_operation(tombstone)]
@@ -174,9 +174,10 @@ class _Undrop(NamedChange):
 
     def _check_rights(self, index: Index, tombstone: RelationEntry) -> Steps[None]:
         """Raises `Forbidden` if the caller may not drop this table or view, and so may not restore it, or `NoSuchTable`
-        if the caller may not list it either. If another namespace has the name of the one from which it was dropped,
-        this requires the privilege on the catalog: principals with privileges on that other namespace would get the
-        files. Raises `Forbidden` also if the caller may not create a table or view in the namespace."""
+        if the caller may not list it either. If another namespace has the name of the one from which it was dropped, or
+        the tombstone does not have its id, this requires the privilege on the catalog: principals with privileges on
+        that other namespace would get the files. Raises `Forbidden` also if the caller may not create a table or view
+        in the namespace."""
         what: Kind = "view" if tombstone.kind == "view" else "table"
         drops, creates, lists = _RIGHTS[what]
         full_name = self.full_name

@@ -29,7 +29,7 @@ class Upgrade:
 async def upgrade(session: Session, *, force: bool = False) -> Upgrade:
     """Raises the registry to `NEWEST_VERSION` by one registry commit, unless it has that version, or an older program
     has committed within `QUIET_MS`; with `force` even then. Returns the version before, and the commit that prevented
-    the upgrade, if one did. Raises `StoreError`, and `CommitStateUnknown` after the deadline."""
+    the upgrade, if one did. Raises `StoreError`, and `CommitStateUnknown`, also after the deadline."""
     found: Upgrade | None = None
 
     async def change(head: RegistryState) -> HeadChange | None:

@@ -112,15 +112,15 @@ def _changes(receipt: JsonObject) -> JsonObject:
 
 
 def _application(added: list[int], snapshots: SnapshotsById) -> str | None:
-    """Returns the name of the engine in the summary of the first added snapshot that has one and is still in
+    """Returns the id of the Spark application in the summary of the first added snapshot that has one and is still in
     `snapshots`; None without one."""
     known = (summary_fields(snapshots[number]) for number in added if number in snapshots)
     return next((name for fields in known if (name := optional_text(fields, APPLICATION)) is not None), None)
 
 
 def _snapshot(snapshot_id: int, snapshot: JsonObject | None) -> JsonObject:
-    """Returns the JSON of a snapshot with this id: the operation, and the counts of what it added and of what the table
-    then had, by the snapshot's summary; null for all if it has expired (None)."""
+    """Returns the JSON of a snapshot with this id: the operation, and the counts of what it added and removed and of
+    what the table then had, by the snapshot's summary; null for all if it has expired (None)."""
     if snapshot is None:
         return {"snapshot-id": snapshot_id, "known": False, "operation": None, **dict.fromkeys(COUNTS)}
     operation = optional_text(summary_fields(snapshot), "operation")

@@ -42,7 +42,7 @@ async def wait_for_purge(session: Session, namespace: Namespace, name: str, atte
         _LOG.error("%s was dropped, and its purge has failed: see %s", full_name, _in_log(tombstone))
         # The task's reason may name tables that the caller must not know of.
         raise PurgeFailed(
-            f"The table {full_name} was dropped, but its purge has failed and its files are not all deleted. "
+            f"The table {full_name} was dropped, but its purge has failed, so that files of it may remain. "
             f"`arco tasks show {tombstone.task}` gives the reason; when that is mended, `arco tasks retry "
             f"{tombstone.task}` deletes the rest. Do not drop the table again: the name is free"
         )

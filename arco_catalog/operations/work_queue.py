@@ -1,5 +1,5 @@
-"""Sends messages to the SQS queue of the workers. A message arrives when a task is due; for a task that is due after
-more than 15 minutes none is sent, and the scheduled run finds it."""
+"""Sends messages to the SQS queue of the workers. A message arrives a second after a task is due; for a task that is
+due after more than 14 minutes and 59 seconds none is sent, and the scheduled run finds it."""
 
 import asyncio
 import logging
@@ -44,17 +44,17 @@ class WorkQueue:
             await send_message(self.url, body, -(-delay_ms // 1000), self.environment, self.runtime.now_ms)
 
     async def task_due(self, root: str, in_ms: int) -> None:
-        """Sends a message that arrives when a task of the catalog with this root is due, `in_ms` from now. If the time
-        is beyond the longest delay of a message, it sends none; a failure is only logged. In both cases the scheduled
-        run finds the task."""
+        """Sends a message that arrives `CLOCK_MS` after a task of the catalog with this root is due, which is `in_ms`
+        from now. If that is beyond the longest delay of a message, it sends none; a failure is only logged. In both
+        cases a scheduled run finds the task once it is due."""
         if in_ms + CLOCK_MS > MAX_DELAY_MS:
             return
         try:
             await self.send(TASKS, in_ms + CLOCK_MS)
         except (StoreError, TimeoutError) as error:
             _LOG.warning(
-                "Sending the message that starts a worker for a task of catalog %s failed; the next scheduled run will "
-                "find the task: %s",
+                "Sending the message that starts a worker for a task of catalog %s failed; the first scheduled run "
+                "after the task is due will find it: %s",
                 root,
                 error,
             )

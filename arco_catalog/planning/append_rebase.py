@@ -54,8 +54,8 @@ class RebasedAppend:
 
 def rebase(commit: Commit, read: AppendOnTarget, *, now_ms: int, uuid: str) -> RebasedAppend:
     """Returns an append as it is on its target. The new list has the added manifests first, as engines write it. `uuid`
-    is unique to this try. Raises `NotRebasable` if a manifest is in both, if a row id is missing, or if it adds more
-    rows or bytes than a table may have."""
+    is unique to this try. Raises `NotRebasable` if a manifest is in both, if a row id is missing, if it adds more rows
+    or bytes than a table may have, or if this process has no fastavro, which manifest lists need."""
     append, target, present, added = read.append, read.target, read.present, read.added
     if not {each.manifest_path for each in present}.isdisjoint(each.manifest_path for each in added):
         raise NotRebasable("the branch has one of the commit's manifests already")
@@ -70,7 +70,7 @@ def rebase(commit: Commit, read: AppendOnTarget, *, now_ms: int, uuid: str) -> R
     location = f"{target.folder}/snap-{sent['snapshot-id']}-0-{uuid}.avro"
     added_rows, size = sum(each.rows for each in read.files), sum(each.size for each in read.files)
     if max((first_row_id or 0) + added_rows, size) > MAX_LONG:
-        raise NotRebasable("the commit adds more rows or bytes than a table may have")
+        raise NotRebasable("the commit adds more rows or bytes than a table may have (rows count from the next row id)")
     rows = {"first-row-id": first_row_id, "added-rows": added_rows}
     fields = {
         **{name: value for name, value in sent.items() if name not in ("first-row-id", "added-rows")},

@@ -33,8 +33,9 @@ def check_added(allowed: AllowedLocations, paths: Sequence[Location]) -> None:
 
 
 def check_allowed(allowed: AllowedLocations, paths: Iterable[Location]) -> None:
-    """Raises `BadRequest` for a path outside of the allowed locations, and for one with an empty level, '.' or '..'.
-    The `paths` are outside of the table's own locations."""
+    """Raises `BadRequest` for a path at which the allowed locations let no table be (one outside of them, a reserved or
+    too long one), and for one with an empty level, '.' or '..'. The `paths` are outside of the table's own
+    locations."""
     for path in paths:
         where = f"Manifest lists and statistics in {path.uri} are outside of the table's locations"
         if path.collapsed or path.has_dots:
@@ -51,9 +52,9 @@ def borrow(
     context: Context, index: Index, loans: Loans, paths: Sequence[Location], namespace: Namespace, entity: str
 ) -> Steps[Loans]:
     """Computes the loans of the table `entity` in this namespace with these paths added: a loan is a path outside of
-    the table's locations from which it takes files. Raises `BadRequest` for a path where a purge runs, and for too many
-    paths, `Forbidden` if the caller may not take files from one, and `PendingTransaction` if a hold there is an
-    intent."""
+    the table's locations from which it takes files. Of too many, some are replaced by their parents. Raises
+    `BadRequest` for a path where a purge runs, and for too many paths, `Forbidden` if the caller may not take files
+    from one, and `PendingTransaction` if a hold there is an intent."""
     yield from refuse_purged(index, paths, entity)
     grown = merged(loans, paths, (yield from namespace_location(index, namespace)))
     yield from _check_rights(context, index, paths, namespace, entity)

@@ -56,17 +56,17 @@ class Context:
         if len(metadata) > limit:
             raise MetadataTooLarge(
                 f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog accepts ({limit:,}). "
-                "Nothing was changed: make it smaller (for a table, expire snapshots) and commit again"
+                "Nothing was changed: make it smaller (for a table, expire snapshots) and try again"
             )
         values = max_metadata_values(limit)
         if len(metadata) > values and count_values(metadata) > values:
             raise MetadataTooLarge(
                 f"The metadata of {name} would have more JSON values than this catalog accepts ({values:,}). Nothing "
-                "was changed: make it smaller (for a table, expire snapshots) and commit again"
+                "was changed: make it smaller (for a table, expire snapshots) and try again"
             )
         if self.answer_limit is not None:
             self.answer_limit.check(
-                metadata, f"The metadata of {name}", "make it smaller (for a table, expire snapshots) and commit again"
+                metadata, f"The metadata of {name}", "make it smaller (for a table, expire snapshots) and try again"
             )
 
     def check_properties(self, properties: bytes, name: str) -> None:

@@ -62,7 +62,8 @@ def lacks_pointer(entry: RelationEntry, collected: Observation) -> bool:
 
 def pointer_at(entry: RelationEntry | None, collected: Observation) -> Pointer | None:
     """Returns the pointer, without an intent, of the table or view that a name has by its entry and by what was
-    collected; None if it has none."""
+    collected; None if there is no table or view. The pointer must have been collected, unless the table follows another
+    catalog's."""
     if entry is None or not _exists(entry, collected):
         return None
     followed = FollowedTable.of(entry.json)

@@ -18,6 +18,6 @@ def is_dropped_from(index: Index, namespace: Namespace, namespace_entity: str | 
 
 def securable_of(index: Index, holder: FormerHolder) -> Steps[Securable]:
     """Returns the securable for privileges on a dropped table: in the namespace from which it was dropped, or directly
-    in the catalog if that namespace no longer exists."""
+    in the catalog if that namespace no longer exists, or the holder does not have the id of it."""
     same = yield from is_dropped_from(index, holder.namespace, holder.namespace_entity)
     return Securable(holder.namespace if same else (), entity=holder.entity)

@@ -131,7 +131,8 @@ def _is_of_transaction(receipt: JsonObject) -> bool:
 
 
 def levels_in(event: JsonObject) -> Sequence[Levels]:
-    """Returns the names that an event is about, each with its levels; of a rename both names."""
+    """Returns the names that an event is about, each with its levels; of a rename both names, and of an event without a
+    name an empty one."""
     made = mapping(event, "operation")
     named = [mapping(made, field) for field in ("identifier", "source", "destination") if field in made]
     if not named:
@@ -140,8 +141,9 @@ def levels_in(event: JsonObject) -> Sequence[Levels]:
 
 
 def object_type_of(event: JsonObject) -> str:
-    """Returns the type of the object that an event is about: `namespace`, `table` or `view`. The type `table` includes
-    generic tables and semantic models."""
+    """Returns the type of the object that an event is about: `view` if the operation's type ends with `-view`,
+    `namespace` for a namespace alone, else `table`: also for generic tables, semantic models, policies, the undrop of a
+    view, and events without a name."""
     kind = str(mapping(event, "operation").get("operation-type"))
     if kind.endswith("-view"):
         return "view"

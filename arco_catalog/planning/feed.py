@@ -34,8 +34,8 @@ def operation_record(
 
 def commit_record(entity: str, file: MetadataFile, receipt: JsonObject | None) -> FeedRecord:
     """Returns the feed's record of the commit by which a metadata file of an entity became current, without a number.
-    `receipt` has the current names of fields (state/receipt.py); lists in it are cut after `MAX_ITEMS` items, and
-    without a receipt the record has the file alone."""
+    `receipt` has the current names of fields (state/receipt.py); lists in it are cut after `MAX_ITEMS` items, and the
+    fields of `_NOT_KEPT` are left out. Without a receipt the record has the file alone."""
     key = commit_key(entity, file.location)
     details: JsonObject = {"commit_key": key, "metadata_location": file.location, "metadata_ms": file.ms}
     details |= {name: _shortened(value) for name, value in (receipt or {}).items() if name not in _NOT_KEPT}

@@ -161,7 +161,7 @@ def labels_of(governance: Governance) -> JsonObject:
 
 
 def refuse_governance(removals: Sequence[str], updates: Mapping[str, str], before: Mapping[str, JsonValue]) -> None:
-    """Raises `BadRequest` for an update of a namespace's properties that would change governance, and for every removal
-    of a reserved name, even of one that is not there. A client may send governance back that it has read, which changes
-    nothing."""
+    """Raises `BadRequest` for an update of a namespace's properties that would change governance or another reserved
+    name (`polaris.`), and for every removal of a reserved name, even of one that is not there. A client may send
+    governance back that it has read, which changes nothing."""
     refuse_reserved([*removals, *(name for name, value in updates.items() if before.get(name) != value)])

@@ -133,7 +133,7 @@ def holds(
     index: Index, catalog: str, standing: Standing, requirement: Requirement, grants: HeldGrants | None = None
 ) -> Steps[bool]:
     """Whether `judge` returns without an error for one requirement, as it does for one with `if_there` on what does not
-    exist."""
+    exist, unless the caller has no privilege in the catalog."""
     return (yield from refusal_of(index, catalog, standing, requirement, grants)) is None
 
 

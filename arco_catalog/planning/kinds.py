@@ -66,7 +66,8 @@ class Semantics(ABC):
         return ()
 
     def requests_rebase(self, commit: AnyCommit) -> bool:
-        """Whether a commit requests that its append is rebased; False unless the commit is of a table."""
+        """Whether a commit of two updates requests that its append is rebased; False for any other commit, and unless
+        it is of a table."""
         return False
 
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
@@ -74,8 +75,8 @@ class Semantics(ABC):
         return ()
 
     def engine(self, commit: AnyCommit) -> str | None:
-        """Returns the engine that the summaries of a commit's new snapshots name; None if they name none, and for
-        commits of views."""
+        """Returns the engine that one of the first summaries of a commit's new snapshots names; None if none does, and
+        for commits of views."""
         return None
 
     def files_that_left_the_log(
@@ -149,7 +150,7 @@ class TableSemantics(Semantics):
         return table.required_refs(commit)
 
     def requests_rebase(self, commit: AnyCommit) -> bool:
-        """Whether the commit to a table requests that its append is rebased."""
+        """Whether the commit to a table has two updates and requests that its append is rebased."""
         assert isinstance(commit, table.Commit)
         return table.requests_rebase(commit)
 
@@ -164,7 +165,7 @@ class TableSemantics(Semantics):
         return table.added_snapshot_ids(commit)
 
     def engine(self, commit: AnyCommit) -> str | None:
-        """Returns the engine that the summaries of the new snapshots name; None if they name none."""
+        """Returns the engine that one of the first summaries of the new snapshots names; None if none does."""
         assert isinstance(commit, table.Commit)
         return table.engine_of(commit)
 

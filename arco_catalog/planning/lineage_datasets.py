@@ -54,12 +54,13 @@ class KnownTable:
 
 
 def is_catalog(namespace: str) -> bool:
-    """Whether an OpenLineage namespace is that of a catalog."""
+    """Whether an OpenLineage namespace is that of any catalog, by the scheme: http, https or iceberg."""
     return namespace.partition(":")[0] in _CATALOGS
 
 
 def is_engine(namespace: str) -> bool:
-    """Whether an OpenLineage namespace is that of an engine, in which a table's name begins with that of a catalog."""
+    """Whether an OpenLineage namespace is that of an engine (trino or presto), in which a table's name begins with that
+    of a catalog."""
     return namespace.partition(":")[0] in _ENGINES
 
 

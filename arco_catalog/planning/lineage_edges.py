@@ -18,8 +18,8 @@ MAX_EDGES = 10_000
 
 @dataclass(slots=True)
 class RunEvent:
-    """An OpenLineage event of a run. `event` is the name of its object; `received_ms` is the midnight of the day on
-    which it was received, `happened_ms` its own time; `parent` and `root` are ids of runs."""
+    """An OpenLineage event of a run. `event` is the name of its object; `received_ms` is when it was received, in the
+    pipeline only the midnight of that day, `happened_ms` its own time; `parent` and `root` are ids of runs."""
 
     event: str
     received_ms: int
@@ -77,7 +77,8 @@ class History:
 @dataclass(frozen=True, slots=True)
 class Match:
     """A commit that a run made, for an edge of lineage; `by` is how it was found (`snapshot`, `run` or `time`), and
-    `verified` whether run and commit name each other and are of one principal."""
+    `verified` whether run and commit name each other and are of one principal; in a graph it is also true for the
+    commit of a Servo task without an event."""
 
     commit: Commit
     by: str

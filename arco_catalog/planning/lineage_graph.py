@@ -104,9 +104,9 @@ class GraphEdge:
 @dataclass(slots=True)
 class LineageGraph:
     """A graph of lineage: nodes by their keys, the first in the middle, and edges. `linked_runs` are the runs of which
-    an event has an edge, also if another run's edge replaces it. `limits_reached` has `nodes` if
-    there are more than the maximum, and `edges` if there may be, or if the search ended after `MAX_PAIRS` pairs of
-    datasets."""
+    an event has an edge, also if another run's edge replaces it. `limits_reached` has `nodes` if there may be more than
+    the maximum, and `edges` if events may have more, or if the search ended after `MAX_PAIRS` pairs of datasets; edges
+    of Servo tasks that are left out for the maximum are not noted."""
 
     nodes: dict[str, GraphNode] = field(default_factory=dict)
     edges: dict[object, GraphEdge] = field(default_factory=dict)

@@ -22,7 +22,7 @@ _ANY: Final = "any"
 @dataclass(frozen=True, slots=True)
 class EventTags:
     """The tags in the name of an event: of the sender, of the run of this sender, and of the datasets, None if the
-    event may be about any."""
+    event may be about any. In a name without tags `sender` and `run` are empty."""
 
     sender: str
     run: str
@@ -38,7 +38,7 @@ NO_TAGS = EventTags("", "", None)
 
 def event_name(body: bytes, event: LineageEvent, principal: str) -> str:
     """Returns the name of an event of a principal with the stored bytes `body`: the digest of these, a hyphen, and
-    the tags of sender, run and datasets, in that order."""
+    the tags of sender, run and datasets, in that order; `any` in place of more than `MAX_DATASET_TAGS` of datasets."""
     tags = _tags_of(event)
     datasets = _ANY if len(tags) > MAX_DATASET_TAGS else "".join(sorted(tags))
     return f"{event_digest(body)}-{_tag(principal)}{_run_tag(principal, event.run)}{datasets}"
@@ -66,8 +66,9 @@ def table_tags(namespace: Iterable[str], name: str, locations: Iterable[str]) ->
 
 
 def dataset_tags(dataset: DatasetRef) -> frozenset[str]:
-    """Returns the tags of a dataset: those of a table that it may mean (`table_tags`), and for a dataset without a
-    location that of its own name."""
+    """Returns the tags of a dataset, which has one in common with a table that it may mean (`table_tags`): of every
+    spelling of the location that it is named by; for any other dataset, of the full names that it may mean and of the
+    dataset's own name."""
     locations = locations_of(dataset)
     if locations:
         return frozenset(map(_tag, map(_normal, locations)))

@@ -24,7 +24,7 @@ _REPORTS: Final = {"COMPLETE": 2, "RUNNING": 1}
 
 
 class NoEdge(StrEnum):
-    """Why a run, or an event of none, has no edge in a graph."""
+    """Why a run has no edge in a graph, or an event that is of no run or was not read."""
 
     FAILED = "failed"
     NOT_COMPLETE = "not-complete"
@@ -64,7 +64,7 @@ class LeftOutEvent:
 @dataclass(frozen=True, slots=True)
 class RunWithoutEdge:
     """A run without an edge in a graph: its event that reports most, how many of its events were read, the reason,
-    and a sentence with the names of the datasets that matter."""
+    and a sentence about it, with the names of the datasets that matter, if any."""
 
     event: RunEvent
     events: int
@@ -114,8 +114,8 @@ class _Reasons:
 
     def of(self, event: RunEvent, history: History) -> Steps[tuple[NoEdge, str]]:
         """Returns why the run of an event has no edge, and a sentence about it: the first reason that applies. Searches
-        at most `MAX_SEARCHED_OF_RUN` of the run's datasets in the registry, outputs first, and counts them for all
-        runs."""
+        at most `MAX_SEARCHED_OF_RUN` of the run's datasets in the registry, outputs first; none, which is a reason, if
+        the datasets of all runs together would then be more than `MAX_SEARCHED`."""
         if history.failed:
             return NoEdge.FAILED, "the run failed, or was aborted"
         if not reports_writes(event, history):

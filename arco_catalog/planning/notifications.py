@@ -34,7 +34,7 @@ class Notification:
 
 def check_time(notification: Notification, now_ms: int) -> None:
     """Raises `BadRequest` for a notification with a time more than a day ahead of the store's. If it were accepted, all
-    notifications until that time would be refused."""
+    notifications about the same name until that time would be refused."""
     if notification.at > now_ms + AHEAD_MS:
         raise BadRequest(
             f"Invalid request.payload.timestamp: {notification.at} is more than a day ahead of {now_ms}, the time of "

@@ -1,9 +1,9 @@
 """Refuses locations that belong to another entity: those that another table or view holds, and the folder of a
-namespace. If the operator allows overlaps, it refuses only those where a dropped table is being purged
-(docs/design/purge.md#rule-8).
+namespace. If the operator allows overlaps, only locations where a dropped table is being purged count
+(docs/design/purge.md#rule-8). With privileges, a location that the caller may not name is a 403.
 
-The refusal is a 400. Clients would take a 409 for "the table exists" on a create, and try a commit again
-(docs/decisions/0023).
+The refusal of a location that is taken is a 400. Clients would take a 409 for "the table exists" on a create, and try a
+commit again (docs/decisions/0023).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -40,10 +40,10 @@ def refuse_overlap(
     fresh: str | None = None,
     advice: str = "choose another location",
 ) -> Steps[None]:
-    """Raises `BadRequest`, with `advice`, if an entity that is not in `but` holds a location that equals,
-    contains or is inside one of these, and `PendingTransaction` if that hold is an intent. If the operator allows
-    overlaps, only dropped tables that are being purged count. `fresh` is an entity id that this request generated (see
-    `overlapping`)."""
+    """Raises `BadRequest` if an entity that is not in `but` holds a location that equals, contains or is inside one of
+    these, with `advice` unless that is a dropped table being purged, and `PendingTransaction` if that hold is an
+    intent. If the operator allows overlaps, only dropped tables that are being purged count. `fresh` is an entity id
+    that this request generated (see `overlapping`)."""
     purging_only = context.allow_location_overlap
     for location in locations:
         holder = yield from overlapping(index, location, but=but, fresh=fresh, purging_only=purging_only)
@@ -95,8 +95,9 @@ def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
 
 
 def check_inside(context: Context, index: Index, locations: Iterable[Location], folder: Location) -> Steps[None]:
-    """Raises `Forbidden` for a location outside `folder`, the location of a namespace, unless the caller may manage all
-    content of the catalog: files outside may belong to other tables. All pass if privileges are not enforced."""
+    """Raises `Forbidden` for a location outside `folder`, the location of a namespace or, for a namespace's own
+    location, the default one, unless the caller may manage all content of the catalog: files outside may belong to
+    other tables. All pass if privileges are not enforced."""
     outside = [location for location in locations if not location.written_below(folder)]
     if outside and not (yield from context.may(index, Requirement(Privilege.CATALOG_MANAGE_CONTENT))):
         refusal = Forbidden(

@@ -94,8 +94,8 @@ def realm_questions(requirements: Iterable[Requirement]) -> Sequence[Question]:
 
 def questions_of(index: Index, catalog: str, requirements: Iterable[Requirement]) -> Steps[Sequence[Question]]:
     """Returns the questions about what a request requires in a catalog, without duplicates, in the order of the
-    requirements. A requirement in the pipeline's namespace adds `system_question` before its own. One with `if_there`
-    on a securable that does not exist has none."""
+    requirements. A requirement in the pipeline's namespace, or that writes to it, adds `system_question` before its
+    own. One with `if_there` on a securable that does not exist has none."""
     found: dict[Question, None] = {}
     for required in requirements:
         on, privilege, if_absent = required.on, required.privilege, None

@@ -91,7 +91,9 @@ def check_content(policy_type: str, content: str | None) -> None:
     if fields is None:
         return
     if not content:
-        raise BadRequest(f"Invalid request.content: a policy of type {policy_type} must not be empty")
+        raise BadRequest(
+            f"Invalid request.content: it is missing or empty, and a policy of type {policy_type} needs it"
+        )
     for name, value in _document(content).items():
         shape = fields.get(name)
         if shape is None:

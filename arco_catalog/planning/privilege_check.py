@@ -76,7 +76,8 @@ def _implying(granted: Iterable[str], privilege: Privilege) -> str | None:
 
 def _role_names(index: Index, standing: Standing, role: str) -> Steps[tuple[str, str]]:
     """Returns the names of a principal role of the principal that has the catalog role with the id `role`, and of this
-    catalog role. `catalog_roles_of` has loaded which principal roles have it."""
+    catalog role; the id of the principal role if no name of it is found. `catalog_roles_of` has loaded which principal
+    roles have it."""
     used = {each: name_under(index, usage_key(each, role)) for each in standing.roles}
     principal_role, name = next((each, name) for each, name in used.items() if name is not None)
     yield Needs(keys=[assignee_key(role, principal_role)])

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 
 class Privilege(StrEnum):
-    """What a role may do on a securable, by Apache Polaris's names. Those in `GRANTABLE` can be granted; only built-in
-    roles have the others."""
+    """What a role may do on a securable, by Apache Polaris's names. Those in `GRANTABLE` can be granted; a role
+    has another only if it is built-in, or by a privilege that implies the other."""
 
     SERVICE_MANAGE_ACCESS = "SERVICE_MANAGE_ACCESS"
 

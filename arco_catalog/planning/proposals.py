@@ -35,7 +35,8 @@ class Capacity:
 @dataclass(frozen=True, slots=True)
 class Leading:
     """What a registry commit does for other processes: the index changes and operations of the proposals that it takes
-    in, in their order, and the attempts that it cancels. `is_full` is whether a proposal that holds did not fit."""
+    in, in their order, and the attempts of the proposals that it cancels. `is_full` is whether a proposal that holds
+    did not fit."""
 
     changes: Edits = field(default_factory=dict)
     operations: Sequence[Operation] = ()

@@ -15,8 +15,8 @@ from arco_catalog.state.index import Namespace
 
 
 def refuse_protected_relation(entry: RelationEntry, namespace: Namespace, name: str) -> None:
-    """Raises `CommitFailed` if the table or view with this entry and name is protected, and `InternalError` if its
-    stored governance is invalid."""
+    """Raises `CommitFailed` if the entity with this entry and name, such as a table, view or generic table, is
+    protected, and `InternalError` if its stored governance is invalid."""
     if is_protected(entry.governance):
         raise _protected(f"{called(entry.kind).capitalize()} {dotted(namespace, name)}", (*namespace, name))
 

@@ -21,7 +21,8 @@ from storage_backends.lazy_dataclass import dataclass
 
 
 class NothingToPurge(Exception):
-    """The purge has nothing to do: the table was restored, dropped again, or is purged already."""
+    """The purge has nothing to do: the table was restored or dropped again, is purged already, or a restore of the
+    catalog took the purge back."""
 
 
 class TooEarly(Exception):
@@ -207,11 +208,11 @@ def _fenced_by(tombstone: Tombstone) -> LeaseFenced:
 
 def _current_tombstone(index: Index, planned: Tombstone, fence: int) -> Steps[Tombstone]:
     """Returns the present tombstone of a planned purge, for the lease with this `fence`. Raises `NothingToPurge` if the
-    drop was undone, if the purge is over, or if the table was dropped a second time since, and `LeaseFenced` if a later
-    lease has written the tombstone, also one that gave the purge up."""
+    drop was undone or the purge taken back, if it is over, or if the table was dropped a second time since, and
+    `LeaseFenced` if a later lease has written the tombstone, also one that gave the purge up."""
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is None:
-        raise NothingToPurge("the drop was undone")
+        raise NothingToPurge("the drop was undone, or a restore of the catalog took the purge back")
     if found.state == PURGED:
         raise NothingToPurge("the table is purged already")
     if found.operation != planned.operation:

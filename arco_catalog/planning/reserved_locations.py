@@ -33,8 +33,8 @@ def locations_to_reserve(context: Context, entry: RelationEntry, named: Sequence
 
 
 def reserved_for(context: Context, entry: RelationEntry, named: Sequence[str]) -> list[str]:
-    """Returns the reserved locations of the table that contain a location which the commit names. Raises `BadRequest`
-    for a location that is not allowed."""
+    """Returns the reserved locations of the table that equal or contain a location which the commit names. Raises
+    `BadRequest` for a location that is not allowed."""
     wanted = [context.locations.check(location) for location in named]
     relied_on = {folder for location in wanted for folder in (location.normal, *location.around())}
     return [normal for normal in entry.reserved if normal in relied_on]

@@ -75,7 +75,8 @@ def find_chain(index: Index, securable: Securable) -> Steps[tuple[Sequence[str],
 def find_securable(index: Index, securable: Securable) -> str | None:
     """Returns the id of the entity with the securable's name, None if there is none of its kind. An entity that a
     transaction creates counts before the transaction has committed. The kind `table` includes generic tables and
-    semantic models, to which privileges on tables apply. The key of the name must be loaded."""
+    semantic models, to which privileges on tables apply; `table-like` is a table, a view or a generic table. The key of
+    the name must be loaded."""
     assert securable.name is not None
     if securable.kind == "policy":
         policy = find_policy(index, securable.namespace, securable.name)

@@ -81,7 +81,7 @@ def parse_document(document: JsonObject) -> ModelDocument:
 
 def _sources(parsed: JsonValue) -> Iterator[Source]:
     """Yields the sources of the data sets in a model, or in an array of models. Fails for any other JSON, and for a
-    source that is no name with its namespace."""
+    data set without a source that is a printable name with its namespace."""
     at = "/semantic_model"
     models = enumerate(parsed) if isinstance(parsed, list) else [(None, parsed)]
     for place, model in models:
@@ -95,7 +95,8 @@ def _sources(parsed: JsonValue) -> Iterator[Source]:
             *namespace, name = source.split(".")
             if not namespace or not all(part and part.isprintable() for part in (*namespace, name)):
                 raise BadRequest(
-                    f"Source {quoted(source)} at {pointer} must be a name with its namespace, `<namespace>.<name>`"
+                    f"Source {quoted(source)} at {pointer} must be a name with its namespace, `<namespace>.<name>`, of "
+                    "printable characters and without an empty level"
                 )
             yield Source((tuple(namespace), name), pointer)
 
@@ -111,7 +112,8 @@ def check_sources(context: Context, index: Index, sources: Sequence[Source]) -> 
             allowed[source.identifier] = yield from _may_read(context, index, source.identifier)
         if not allowed[source.identifier]:
             raise BadRequest(
-                f"Semantic model {source} does not resolve to a table or view of this catalog that the caller may read"
+                f"Semantic model {source} does not resolve to a table, view or generic table of this catalog of which "
+                "the caller may read the properties"
             )
 
 

@@ -26,8 +26,8 @@ class InvalidPolicy(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A maintenance policy that applies to a table: the name with the namespace, the type, the version and the parsed
-    content."""
+    """A maintenance policy that applies to a table: the name with the namespace, the type, the version (0 if the
+    answer has none), whether it is enabled, and the parsed content."""
 
     name: str
     type: str
@@ -127,8 +127,8 @@ def positive_number(value: JsonValue) -> int:
 
 
 def days_of(value: JsonValue) -> float:
-    """Returns a setting that is a number of days. Raises `ValueError` for any other value, and for `MAX_DAYS` and
-    more."""
+    """Returns a setting that is a number of days from 0 to below `MAX_DAYS`, perhaps with a fraction. Raises
+    `ValueError` for any other value."""
     try:
         number = float(str(value))
     except ValueError:

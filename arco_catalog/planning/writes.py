@@ -34,8 +34,8 @@ class PointerWrite:
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """The removal of metadata files that left the log of a table's metadata, except files from which another entity was
-    registered."""
+    """The removal, at best effort, of metadata files that left the log of a table's metadata. A file stays if another
+    entity was registered from it, or has or had a location around it; all stay in a copy of a catalog."""
 
     entity: str
     files: Sequence[Location]

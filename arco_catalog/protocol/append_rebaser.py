@@ -29,7 +29,8 @@ KEPT_BYTES: Final = 4 * MAX_LISTED_BYTES
 
 
 class _AddedManifests(NamedTuple):
-    """The manifests that an append adds to the list of its parent, and the files in them, read once for a request."""
+    """The manifests that an append adds to the list of its parent, and the counts of the files in them, read once for
+    a request. `parent_list` is where that list is; None if the append has no parent."""
 
     parent_list: str | None
     manifests: Sequence[ManifestFile]
@@ -53,7 +54,7 @@ class AppendRebaser:
     async def rebase(self, base: CurrentRelation, attempt: Attempt) -> RelationCommit:
         """Rebases an append: returns the client's commit as it is on the present snapshot of its branch in `base`, with
         a new manifest list, which is not written here. Raises `NotRebasable` if it must be refused, and `StoreError` if
-        the store does not answer."""
+        the store does not answer or memory is not free in time."""
         append, target = await self._target(base)
         added = await self._read(base, append, target)
         entity, where = base.pointer.entity, base.pointer.metadata.location
@@ -76,7 +77,7 @@ class AppendRebaser:
     async def _target(self, base: CurrentRelation) -> tuple[Append, AppendTarget]:
         """Returns the append of the commit, and the present snapshot of the branch, by the metadata of `base`. Raises
         `NotRebasable` if there is no such append or snapshot, or a manifest list of theirs, or the folder for the new
-        one, is outside of the table's locations."""
+        one, is not at a place that `_check_places` allows."""
         append = append_of(self._commit)
         read = partial(read_target, append, base.body, base.pointer.metadata.location)
         target = await off_loop(len(base.body), read)
@@ -125,8 +126,9 @@ class AppendRebaser:
         self._written = await self._session.hold.take(len(planned.manifest_list.body))
 
     def _check_places(self, base: CurrentRelation, files: Sequence[str]) -> None:
-        """Raises `NotRebasable` if one of these files has an invalid location, or one outside of the table's own
-        locations: the catalog copies what it reads into a list that all readers of the table may read."""
+        """Raises `NotRebasable` if one of these files has an invalid location, one outside of the table's own
+        locations, or one with `.` or `..` as a level: the catalog copies what it reads into a list that all readers of
+        the table may read."""
         held = {*base.entry.locations}
         for file in files:
             try:
@@ -137,5 +139,6 @@ class AppendRebaser:
                 ) from error
             if place.has_dots or place.collapsed or not place.inside_any(held):
                 raise NotRebasable(
-                    f"the file {file[:200]}, which the rebase needs, is outside of the table's locations"
+                    f"the file {file[:200]}, which the rebase needs, is outside of the table's locations, or has '.' "
+                    "or '..' as a level of the path"
                 )

@@ -88,8 +88,8 @@ class Attempts:
         self._in_doubt.clear()
 
     def exclude(self, attempts: Iterable[str]) -> None:
-        """Records that these attempts were fenced, and had not committed by then, so that no evidence of them is
-        searched any more."""
+        """Records that these attempts have not committed, and no longer can, because they were fenced or abandoned, so
+        that no evidence of them is searched any more."""
         self._excluded.update(attempts)
 
     @property

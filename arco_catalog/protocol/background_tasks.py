@@ -11,10 +11,9 @@ MAX_TASKS = 256
 
 
 class BackgroundTasks:
-    """Runs steps of mutations that a client need not wait for, and that a crash may lose: the reconciler or the next
-    duplicate repeats them. At most `limit` run at once; the caller awaits any further step, so that writers slow down
-    to what the store can take. For one event loop; call `drain` before it ends.
-    """
+    """Runs steps of mutations that a client need not wait for, and that a crash may lose: the reconciler, a collection
+    or a later request makes up for them. At most `limit` run at once; the caller awaits any further step, so that
+    writers slow down to what the store can take. For one event loop; call `drain` before it ends."""
 
     def __init__(self, limit: int = MAX_TASKS) -> None:
         self._limit = limit
@@ -47,6 +46,7 @@ class BackgroundTasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failed += 1
             _LOG.error(
-                "a step after the answer to a request failed, and the reconciler or a later request makes up for it",
+                "a step after the answer to a request failed, and the reconciler, a collection or a later request "
+                "makes up for it",
                 exc_info=error,
             )

@@ -331,11 +331,12 @@ class Session:
         )
 
     def note_failed_write(self, what: str, error: Exception) -> None:
-        """Counts in the request's statistics and logs a best-effort write that failed; `what` names it. The reconciler,
-        or a later request, makes up for it."""
+        """Counts in the request's statistics and logs a best-effort step that failed, such as a write or a deletion;
+        `what` names it. The reconciler, a collection or a later request makes up for it."""
         self.stats.dropped_writes += 1
         _LOG.warning(
-            "a best-effort step of a request failed, and the reconciler or a later request makes up for it: %s: %s",
+            "a best-effort step of a request failed, and the reconciler, a collection or a later request makes up for "
+            "it: %s: %s",
             what,
             error,
         )

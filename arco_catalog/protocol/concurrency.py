@@ -15,8 +15,8 @@ D = TypeVar("D")
 
 
 class Superseded(Exception):
-    """Another process that handles this request has created a later slot of its marker, so that process decides the
-    answer, and this attempt must stop."""
+    """Another sending of this request, in this process or another, has created a later slot of the marker, so that
+    sending decides the answer, and this attempt must stop."""
 
 
 @overload
@@ -83,8 +83,8 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 async def for_each(items: Iterable[T], at_once: int, step: Callable[[T], Awaitable[None]]) -> None:
     """Awaits a step for each item, starting them in order, at most `at_once` of them concurrently. A slow item does not
-    delay the others. The first failure cancels the steps that run, starts no more, and is raised when they have
-    ended."""
+    delay the others. The first failure cancels the steps that run, and is raised when they have ended; no step starts
+    after it, except while the first `at_once` are being started."""
     rest = iter(items)
 
     async def work() -> None:

@@ -36,8 +36,9 @@ async def decide(state: State, runtime: Runtime, decision: Decision, status: Sta
 
 
 async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -> bool:
-    """Makes sure that a transaction is decided, by aborting it if it is not, whether or not its lease is over; one that
-    never began is created as aborted. Returns whether it committed."""
+    """Makes sure that a transaction is decided, by aborting it if it is not, whether or not its lease is over; one
+    without an object, because it never began or the object was collected, is created as aborted. Returns whether it
+    committed; False for one that is created."""
     while True:
         decision = await read_decision(state, transaction)
         if decision is None:
@@ -53,9 +54,10 @@ async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -
 
 
 async def read_outcome(state: State, transaction: str) -> bool | None:
-    """Whether a transaction has committed by now; False while it is pending or if it was aborted, None if its decision
-    was collected, or was created as aborted (`Decision.is_closed`). A caller that read an intent before must then read
-    it again: if it is still there, the transaction was aborted; otherwise it has been settled meanwhile."""
+    """Whether a transaction has committed by now; False while it is pending or if it was aborted, None if it has no
+    object (not yet, or it was collected) or was created as aborted (`Decision.is_closed`). A caller that read an intent
+    before must then read it again: if it is still there, the transaction was aborted; otherwise it has been settled
+    meanwhile."""
     decision = await read_decision(state, transaction)
     return None if decision is None or decision.is_closed else decision.status == "committed"
 

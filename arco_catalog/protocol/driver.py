@@ -35,9 +35,9 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
     answer. Records in the request's statistics why an outcome is unknown.
 
     Raises `Refusal` if the request can't be carried out, `CommitStateUnknown` if the change may have been made or may
-    follow, `Unavailable` if nothing was done, `CatalogChanged` if the catalog must be opened anew first,
-    `KeyInProgress` if another sending of the request may be under way, and `KeyReused` if the key belongs to another
-    request.
+    follow, `Unavailable` if the change was not made and can't follow, `CatalogChanged` if the catalog must be opened
+    anew first, `KeyInProgress` if another sending of the request may be under way, and `KeyReused` if the key belongs
+    to another request.
     """
     try:
         return await _run(session, mutation)

@@ -24,7 +24,8 @@ FORGOTTEN = (
 
 def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
     """Whether an attempt has committed to this pointer; False if its write set does not have the pointer. Raises
-    `CommitStateUnknown` if the pointer no longer lists all moves since the attempt's sequence number."""
+    `CommitStateUnknown` if the pointer does not list the attempt, and no longer lists all moves since the attempt's
+    sequence number."""
     since = write_set.pointers.get(pointer.entity)
     if since is None:
         return False
@@ -36,7 +37,7 @@ def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
 
 async def moved_registry(state: State, head: RegistryState, attempt: str, write_set: WriteSet) -> bool:
     """Whether an attempt has committed to the registry, up to `head`; False if its write set does not have the
-    registry. Raises `CommitStateUnknown` if the history no longer reaches back to it."""
+    registry. Raises `CommitStateUnknown` if the attempt is not found, and the history no longer reaches back to it."""
     return write_set.registry is not None and await state.commit_of(head, attempt, write_set.registry) is not None
 
 
@@ -93,7 +94,8 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
 
     Raises `CommitStateUnknown` if none is seen to have committed and the evidence of one is lost, or a pointer is gone,
     which counts as fenced and is no evidence, or an undecided intent stands in the way for too long: all others are
-    fenced by then.
+    fenced by then. Also raises `StoreError`, and `CommitStateUnknown` if a write was not confirmed in time: some may
+    not be fenced then.
     """
     state, runtime = session.state, session.runtime
     closed: dict[str, bool] = {}
@@ -128,15 +130,16 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
 
 
 async def fence_pointer(session: Session, entity: str) -> Pointer:
-    """Moves a pointer to another version without changing its state, and returns it, so that no commit that expects an
-    older version can apply. Repeats this until it applies. An intent on the pointer is decided first. Raises
-    `CommitStateUnknown` if the pointer does not exist, or the intent can't be decided in time."""
+    """Moves a pointer to another version, so that no commit that expects an older version can apply, and returns it,
+    without the new version. Repeats this until it applies. It changes nothing else, except that an intent on the
+    pointer is decided first, and settled by this move, and that a turn ends. Raises `CommitStateUnknown` if the pointer
+    does not exist, or the intent can't be decided in time."""
     while True:
         pointer = await settled_base(session, entity, await session.state.pointer(entity))
         if pointer is None:
             raise CommitStateUnknown(
-                f"Whether the change was made is unknown: the pointer of entity {entity}, the evidence, no longer "
-                "exists. Look whether the change is there before you make it again",
+                f"The pointer of entity {entity} no longer exists, so whether an earlier change of the entity was made "
+                "is unknown. Look whether the change is there before you make it again",
                 "evidence-lost",
             )
         fenced = pointer.fenced(session.runtime.ulid())
@@ -153,7 +156,7 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
         return await resolve_for_write(session, entity, pointer)
     except Unavailable as undecided:
         raise CommitStateUnknown(
-            f"Whether this request was carried out is unknown: {undecided.message}", "undecided"
+            f"Whether this request was carried out to the end is unknown: {undecided.message}", "undecided"
         ) from undecided
 
 

@@ -66,9 +66,9 @@ class Replan:
 class PendingCommit:
     """A request that waits to join a registry commit. Everything that must be durable before the commit is durable.
 
-    `replan` plans it again on a HEAD; None if replanning gives a different result. `revalidate` checks, given a HEAD,
-    that no other sending of the request superseded it and that none of its attempts committed
-    (docs/design/commit.md#rule-1). `seconds_left` is the time until its deadline.
+    `replan` plans it again on a HEAD; None if that needs a read, is not seen to be allowed, or gives a different
+    result. `revalidate` checks, given a HEAD, that no other sending of the request superseded it and that none of its
+    attempts committed (docs/design/commit.md#rule-1). `seconds_left` is the time until its deadline.
     """
 
     state: State
@@ -156,8 +156,9 @@ class GroupCommitter:
 
         Returns `FALL_BACK` if the request must fall back to the driver, and another `PreconditionFailed` if its commit
         lost or the request must propose its change; its own id may be in HEAD nevertheless, as after any
-        compare-and-swap. Raises `CommitStateUnknown` if the deadline passes while the outcome is unknown,
-        `StoreUnavailable` if nothing was sent, and what `revalidate` raises.
+        compare-and-swap. Raises `CommitStateUnknown` if the outcome is unknown, as at the deadline, and if the
+        store failed after a batch with the request was sent; `StoreError` if nothing was applied; and what `replan` and
+        `revalidate` raise.
         """
         if own is not None and not self._lock.locked() and not self._queue:
             async with self.lock(member.seconds_left):
@@ -202,7 +203,9 @@ class GroupCommitter:
                     await self._lock.acquire()
             except TimeoutError as error:
                 if seconds_left() <= 0:
-                    raise StoreUnavailable("the request's deadline has passed") from error
+                    raise StoreUnavailable(
+                        "the request's deadline has passed while it waited for other changes of the registry"
+                    ) from error
                 if seen == self._acquisitions and may_skip():
                     return False
             else:

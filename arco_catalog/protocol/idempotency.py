@@ -63,9 +63,9 @@ class IdempotencyGuard:
         """Whether the request may begin: True without a key, False if the marker is seen to have a slot already. The
         marker is read only if the key's age is an error by the machine's clock: if there is a marker, its answer is
         still good; if there is none, the store's answer has the time, by which the age is judged once more. Raises, by
-        that time, `CommitStateUnknown` for a key that is too old, or was made while the catalog read no keys, and
-        `BadRequest` for one from the future, which it stores as the answer; raises `Superseded` if another sending puts
-        a slot meanwhile."""
+        that time, `CommitStateUnknown` for a key that is too old, or was made, or sent before, while the catalog read
+        no keys, and `BadRequest` for one from the future, which it stores as the answer; raises `Superseded` if another
+        sending puts a slot meanwhile."""
         marker = self.marker
         if marker is None or self._age_error(self._session.runtime.now_ms()) is None:
             return True
@@ -87,8 +87,9 @@ class IdempotencyGuard:
         attempts; does nothing if the request has no key. With an answer it is the final slot: only after it may a
         failure or a no-op be answered. Raises `Superseded` if another sending has put the next slot, or that slot is
         final, and `CommitStateUnknown` if the request may have been carried out without its key. If this put slot 0,
-        the key is judged by the slot's time: raises `CommitStateUnknown` if it is too old; if it is too new and there
-        is no `answer`, puts a `BadRequest` as the answer and raises that.
+        the key is judged by the slot's time: raises `CommitStateUnknown` if it is too old, or of a time when the
+        catalog read no keys; if it is too new and there is no `answer`, puts a `BadRequest` as the answer and raises
+        that.
 
         A put that was cancelled, because a step that ran concurrently failed, may have been applied nevertheless. So
         slots of our own that are not final are skipped.
@@ -113,9 +114,10 @@ class IdempotencyGuard:
         return {} if marker.slots else marker.identity.to_json()
 
     async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:
-        """Raises for a key that is too old or too new by the time at which our slot 0 was written; with an `answer`,
-        which makes the slot final, only for one that is too old. For a key that is too new it puts the error into the
-        final slot first. This machine's clock is then wrong: by the right time the slot would not have been put."""
+        """Raises for a key that is too old, of a time when the catalog read no keys, or too new, by the time at which
+        our slot 0 was written; with an `answer`, which makes the slot final, not for one that is too new. For a key
+        that is too new it puts the error into the final slot first. This machine's clock is then wrong: by the right
+        time the slot would not have been put."""
         match self._age_error(self.slots[0].written_ms):
             case CommitStateUnknown() as unknown:
                 raise unknown
@@ -132,8 +134,8 @@ class IdempotencyGuard:
 
     async def give_up(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
         """Puts the final slot of the idempotency key's marker for a request that was refused half-way; does nothing
-        without a key. Raises `Superseded` if another sending has put a slot too, and `KeyInProgress` if the final slot
-        could not be written: another sending may still be executed."""
+        without a key. Raises `Superseded` if another sending has put a slot too, `CommitStateUnknown` as `put` does,
+        and `KeyInProgress` if the store fails: another sending may still be executed."""
         if self.marker is None:
             return
         try:
@@ -143,8 +145,8 @@ class IdempotencyGuard:
             await self.put(attempt, write_set, answer)
         except StoreError as error:
             raise KeyInProgress(
-                f"This sending changed nothing, but the record of this Idempotency-Key could not be written ({error}): "
-                "send the request once more with the same key"
+                f"This sending changed nothing, but the record of this Idempotency-Key could not be read or written "
+                f"({error}): send the request once more with the same key"
             ) from error
 
     async def check_not_superseded(self) -> None:

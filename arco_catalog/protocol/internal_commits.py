@@ -106,9 +106,10 @@ async def change_head(
 ) -> RegistryState:
     """Makes a registry commit of the change that `change` returns for HEAD, on fresh reads until it applies. Returns
     the `head` of the change that applied, or, if `change` returns None, HEAD as it was read; the last call of `change`
-    decides what was done. In a registry with proposals it proposes the change once it has lost HEAD, or `has_lost` it
-    before. Raises `StoreError`, what `change` raises, and `CommitStateUnknown`; with `when_late`, a text about what to
-    do then, also past the deadline."""
+    decides what was done. In a registry with proposals it proposes the change, if that may be proposed, once it has
+    lost HEAD, or `has_lost` it before, or if HEAD must rest or proposals of others wait. Raises `StoreError`, what
+    `change` raises, and `CommitStateUnknown`; with `when_late`, a text about what to do then, also past the
+    deadline."""
     known, lost = session.state.cached_head(), _RefusedCommit()
     if not has_lost or known is None or not known.allows_cancellations:
         async with session.lock_registry():
@@ -121,15 +122,16 @@ async def change_head(
 
 @dataclass(frozen=True, slots=True)
 class _RefusedCommit:
-    """A change that must be proposed. If a commit of it lost the compare-and-swap of HEAD, this is the commit, and the
-    HEAD that the change gives: the refusal may mean that it had applied before, and the store's answer was lost."""
+    """A change that has not been seen to apply, and must be tried again or proposed. `commit` is the last commit of it,
+    sent or not, and `changed` the `head` of the change; both are None if no commit was prepared. A commit that
+    lost the compare-and-swap of HEAD may have applied before, if the store's answer was lost."""
 
     commit: PreparedCommit | None = None
     changed: RegistryState | None = None
 
     def applied_in(self, head: RegistryState) -> RegistryState | None:
-        """Returns the HEAD that a refused change was to give, if the commit of it is seen in `head` after all; None if
-        it is not, or if no commit was sent."""
+        """Returns `changed`, the `head` of the change, if the commit of it is seen in `head` after all; None if it is
+        not, or if there is no commit."""
         return self.changed if self.commit is not None and self.commit.is_in(head) else None
 
 
@@ -137,9 +139,9 @@ async def _commit_alone(
     session: Session, kind: str, change: Change, when_late: str | None
 ) -> RegistryState | _RefusedCommit:
     """Makes the change as `change_head` does, by compare-and-swaps of HEAD, on fresh reads until one applies, and
-    returns the new HEAD, or HEAD as it is if there is nothing to change. If the change may be proposed, it tries only
-    once, and not at all if HEAD must rest, and then returns the commit that lost, if there is one. Raises
-    `CommitStateUnknown` after the deadline if `when_late` is given."""
+    returns the `head` of the change, or HEAD as it is if there is nothing to change. If the change may be proposed, it
+    tries only once, and not at all if HEAD must rest or proposals wait, and then returns the commit that lost or was
+    not sent, if there is one. Raises `CommitStateUnknown` after the deadline if `when_late` is given."""
     lost = _RefusedCommit()
     while True:
         head = await session.state.head()

@@ -28,9 +28,10 @@ _LOG = logging.getLogger(__name__)
 
 async def resolve_key(session: Session) -> None:
     """Sets the `key` of a request that has the header, before anything is planned: by the catalog's policy, or by a
-    previous one under which the request began. Sets none if the policy is to read no keys. The cached HEAD will do: the
-    commit loop compares it with the one that it reads. Raises `BadRequest` for a malformed key, `CommitStateUnknown` if
-    the store fails, or if the request may have been carried out while the catalog read no keys, and `InternalError`."""
+    previous one under which the request began. Sets none if the request began under no previous policy and the present
+    one is to read no keys. The cached HEAD will do: the commit loop compares it with the one that it reads. Raises
+    `BadRequest` for a malformed key, `CommitStateUnknown` if the store fails, or if the request may have been carried
+    out while the catalog read no keys, and `InternalError`."""
     request = session.request
     if request.key_text is None:
         return
@@ -41,7 +42,7 @@ async def resolve_key(session: Session) -> None:
     except StoreError as error:
         raise CommitStateUnknown(
             "Whether this request was carried out before is unknown, because the settings or the record of its "
-            f"Idempotency-Key could not be read: {error}"
+            f"Idempotency-Key could not be read or written: {error}"
         ) from error
     if request.key is None and settings.policy.enabled:
         request.key = IdempotencyKey.parse(request.key_text, settings.policy.dialect, settings.enabled_ms)
@@ -175,17 +176,18 @@ def _is_new(head: RegistryState) -> bool:
 
 def check_key_settings(session: Session, head: RegistryState) -> None:
     """Returns if the key of a request was resolved by the settings that a HEAD records, or HEAD records none, or the
-    request has no key. Raises `CatalogChanged` otherwise, so that the request is handled again."""
+    request has no `Idempotency-Key`. A key that the settings ignore counts as resolved by them. Raises `CatalogChanged`
+    otherwise, so that the request is handled again."""
     resolved = session.request.key_settings
     if resolved is not None and head.key_settings not in (None, resolved):
         raise CatalogChanged(CHANGED)
 
 
 async def require_record(session: Session, head: RegistryState) -> None:
-    """Makes sure, before a refusal is kept under a key, that HEAD records how the key was resolved: as long as the
-    catalog is new, another server may read the same key in another way. Does nothing if the request has no key, or
-    `head` shows that the catalog has a HEAD. Raises `CatalogChanged` if HEAD records other settings, and as
-    `record_key_settings` does."""
+    """Makes sure, before a refusal, or the answer that nothing changes, is kept under a key, that HEAD records how the
+    key was resolved: as long as the catalog is new, another server may read the same key in another way. Does nothing
+    if the request has no `Idempotency-Key`, or `head` shows that the catalog has a HEAD. Raises `CatalogChanged` if
+    HEAD records other settings, and as `record_key_settings` does."""
     if session.request.key_settings is not None and _is_new(head):
         await record_key_settings(session)
         check_key_settings(session, await session.state.head())

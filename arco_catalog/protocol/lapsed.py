@@ -45,7 +45,8 @@ async def settle_lapsed(
 
 async def _outcome(session: Session, transaction: str) -> bool | None:
     """Whether a transaction committed, after aborting it if the lease is over; False if it does not exist (any more),
-    None if it is still undecided, or the store failed, which is logged and counted."""
+    None if it is still undecided. Also None, which is logged and counted, if the store failed, if it is unknown whether
+    the abort was written, or if the stored object is corrupt."""
     state, runtime = session.state, session.runtime
     try:
         decision = await read_decision(state, transaction)

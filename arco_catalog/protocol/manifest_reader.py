@@ -124,7 +124,8 @@ class ManifestReader:
 
     async def added_files(self, manifest: ManifestFile, snapshot_id: int) -> AddedFiles:
         """Reads a manifest that an append adds, and returns the files in it, counted and checked. Raises `NotRebasable`
-        if it can't be read, is beyond a bound, or has other files than new ones of the snapshot; and `StoreError`."""
+        if it can't be read, is beyond a bound, has another partition spec than `manifest`, or has other files than new
+        data files of the snapshot; and `StoreError`."""
         files = AddedFiles(manifest, snapshot_id)
 
         def check(header: AvroHeader) -> None:

@@ -26,7 +26,8 @@ ANONYMOUS = "anonymous"
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
     """A well-formed idempotency key. `made_ms` is the time that a UUIDv7 contains; None in dialects whose keys contain
-    no time. `enabled_ms` is the time since which the catalog has read keys without a break."""
+    no time. `enabled_ms` is the time since which the catalog has read keys without a break; 0 if there was no break,
+    and for a key that is read by a previous policy."""
 
     text: str
     dialect: Dialect

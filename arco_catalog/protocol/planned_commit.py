@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # a cold start for a read does not pay for what makes tables
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write of a planned commit, which `put` makes, once: it creates the object `key`, or removes old files."""
+    """A write of a planned commit, which `put` makes, once. `key` is the key of the object that it creates, or a
+    description of another step, such as a registry commit, or one that settles intents or removes old files."""
 
     key: str
     put: Callable[[], Awaitable[None]]
@@ -51,7 +52,7 @@ class PointerCommit(PlannedWrites):
 @dataclass(frozen=True, slots=True)
 class RegistryCommit(PlannedWrites):
     """A commit to the registry: replaces HEAD, on which the plan is based. `planner` replans it where other requests
-    share the registry commit."""
+    share the registry commit, or where the change is proposed."""
 
     head: RegistryState
     attempt: Attempt

@@ -158,7 +158,7 @@ class PolicyAccess(Access):
         self, state: State, head: RegistryState, required: Sequence[Requirement], actor: Actor
     ) -> Sequence[bool]:
         """Returns for each requirement whether the policy allows it to an actor, who need not be the caller, whatever
-        grants there are. Always queries the policy, at once about all, and keeps no decision."""
+        grants there are. Always queries the policy, at once about all, and keeps no decision. Raises `Unavailable`."""
         questions = [await self._questions_on(state, head, [each]) for each in required]
         distinct = [*dict.fromkeys(chain.from_iterable(questions))]
         decisions = dict(zip(distinct, await self._decide(actor, distinct), strict=True))

@@ -72,9 +72,9 @@ class ProposedCommit:
 
     async def run(self) -> Applied:
         """Stores the proposal, and waits until its attempt is committed, by itself or by another process. Raises
-        `AttemptAborted` if it can never commit: it was cancelled, or an attempt that it cancels is committed. In both
-        cases the proposal is then deleted in the background. Raises `StoreError`, also past the deadline, `SegmentGone`
-        and `CommitStateUnknown` while it may still be committed: the proposal is left."""
+        `AttemptAborted` if it can never commit: it was cancelled, or an attempt that it cancels is committed. Whether
+        it is committed or can't be, the proposal is then deleted in the background. Raises `StoreError`, also past the
+        deadline, `SegmentGone` and `CommitStateUnknown` while it may still be committed: the proposal is left."""
         is_committed = await self._wait(await self._begin())
         await self._session.run_in_background(self._delete())
         if not is_committed:
@@ -189,9 +189,10 @@ class ProposedCommit:
     # Leading.
 
     async def _lead(self, attempts: Mapping[str, str] | None) -> bool:
-        """Makes one registry commit that takes in all proposals that still hold, and cancels those that do not:
-        those of these `attempts` on the HEAD that was read last, or, if they are None, those of now on the HEAD of now.
-        Returns whether there was anything to do; another process may have moved HEAD first."""
+        """Makes one registry commit that takes in the proposals that still hold, up to `CAPACITY`, and cancels those
+        that do not: those of these `attempts` on the HEAD that was read last, or, if they are None, those of now on the
+        HEAD of now. Returns whether it has sent one; another process may have moved HEAD first. False if there was
+        nothing to do, or attempts with smaller ids were found that must lead first."""
         session, state = self._session, self._state
         async with session.lock_registry():
             if attempts is not None:

@@ -1,5 +1,6 @@
 """The execution of a commit to the registry: a registry commit of its own, which is written with the other first
-writes, or one that it shares with other requests of this process (docs/design/group-commit.md)."""
+writes, one that it shares with other requests of this process (docs/design/group-commit.md), or a proposal, which other
+processes may commit."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
@@ -19,7 +20,7 @@ from storage_backends import Applied, PreconditionFailed, StoreUnavailable
 
 
 class RegistryExecution(CommitExecution):
-    """Carries out a planned commit to the registry, alone or in a shared registry commit."""
+    """Carries out a planned commit to the registry, alone, in a shared registry commit, or through a proposal."""
 
     def __init__(self, session: Session, plan: RegistryCommit) -> None:
         super().__init__(session, plan)
@@ -54,7 +55,8 @@ class RegistryExecution(CommitExecution):
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         """Makes the commit by itself or in a shared registry commit; through a proposal if it must, or if HEAD allows
         proposals and the compare-and-swap was lost or the store unavailable. Returns `PreconditionFailed` if it did not
-        apply, as `FALL_BACK` if the driver must plan again. Raises `CommitStateUnknown` and `StoreError`."""
+        apply, as `FALL_BACK` if the driver must plan again. Raises `CommitStateUnknown`, `StoreError`, and what
+        `revalidate` and `ProposedCommit.run` raise."""
 
         async def revalidate_at(head: RegistryState) -> bool:
             return await revalidate(RegistryReadSet.at(self.state, head))

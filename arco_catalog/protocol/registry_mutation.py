@@ -42,8 +42,8 @@ class RegistryReadSet(ReadSet):
 
     @classmethod
     def at(cls, state: State, head: RegistryState) -> Self:
-        """Returns the read set of a HEAD that another request of this process read, which counts as not fresh. The HEAD
-        gets the segments that this request has loaded."""
+        """Returns the read set of a HEAD that was read after the plan, often by another request of this process; it
+        counts as not fresh. The HEAD gets the segments that this request has loaded."""
         return cls(state, head.with_segments(state.loaded_segment), fresh=False)
 
     @property
@@ -57,7 +57,8 @@ class RegistryReadSet(ReadSet):
 
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
         """Whether the registry's history up to this HEAD has the attempt; may read older commits. False if the write
-        set does not have the registry. Raises `CommitStateUnknown` if the history no longer reaches back to it."""
+        set does not have the registry. Raises `CommitStateUnknown` if it is not found, and the history no longer
+        reaches back to it."""
         return await moved_registry(self.state, self.head, attempt, write_set)
 
 
@@ -90,7 +91,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return ()
 
     async def read(self, freshness: Freshness, rank: str) -> RegistryReadSet:
-        """Reads HEAD, unless `freshness` is `CACHED` and the cached one is at most `CLAIM_AGE_MS` old. Ignores
+        """Reads HEAD, unless `freshness` is `CACHED` and the cached one is less than `CLAIM_AGE_MS` old. Ignores
         `rank`."""
         head = self.state.cached_head(CLAIM_AGE_MS) if freshness is Freshness.CACHED else None
         if head is not None:

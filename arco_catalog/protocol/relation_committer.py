@@ -159,8 +159,9 @@ class RelationCommitter:
         return True
 
     async def prepare_rebase(self, base: CurrentRelation) -> None:
-        """Reads the files that a rebase of the append on this base needs, so that `plan` need not; stops without an
-        error if the append may not be rebased. Raises `StoreError`."""
+        """Reads the manifest lists of the append and of the snapshot on which the client built, and the manifests that
+        the append adds, so that a rebase in `plan` reads only the present list of the branch; stops without an error if
+        the append may not be rebased. Raises `StoreError`."""
         from arco_catalog.iceberg.appends import NotRebasable  # deferred, as in `_plan_rebased`
 
         with suppress(NotRebasable):
@@ -198,8 +199,8 @@ class RelationCommitter:
 
     async def is_refused(self, index: Index, entry: RelationEntry) -> bool:
         """Whether the registry, after it was read once more, no longer lets the commit be made as it was planned: the
-        table does not hold all locations that the commit names, or files outside of them that the commit adds are being
-        purged."""
+        entry does not have all locations and borrowed paths that the commit names, or files that it adds outside of the
+        locations are being purged."""
         try:
             await self.refuse_purged(index, entry)
         except BadRequest:

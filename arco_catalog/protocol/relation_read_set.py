@@ -20,8 +20,9 @@ from storage_backends.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RelationLookup:
-    """A request to find the table, view or other relation that has a name. For writing, an intent that is met is
-    decided first; a reader takes the state before it, or after it if the transaction committed.
+    """A request to find the table, view or other relation that has a name. For writing, an intent on the pointer is
+    decided first; a reader takes the state before it, or after it if the transaction committed. An intent on the name
+    counts, for both, only once the transaction has committed.
 
     `rank` is that of a transaction, which may abort another of larger rank.
     """
@@ -37,7 +38,9 @@ class RelationLookup:
 class RelationReadSet(ReadSet):
     """What a request has read of one table or view: the entry of the name and the pointer of the entity. `head_fresh`
     and `pointer_fresh` are whether HEAD and the pointer were read for this request, rather than taken from a cache.
-    `base` are the bytes of the metadata file, and planning raises the error `refusal` of the read.
+    `base` are the bytes of the metadata file, None if they were not read, and planning raises the error `refusal` of
+    the read. `pointer` is None without an entry, and with an intent that was not decided in time, which is the
+    `refusal` then.
 
     The base's bytes need no freshness of their own: a metadata file never changes.
     """
@@ -65,7 +68,8 @@ class RelationReadSet(ReadSet):
 
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
         """Whether the pointer that was read proves that the attempt has committed to it. Reads nothing. False without a
-        pointer. Raises `CommitStateUnknown` if the pointer no longer lists all moves since the attempt."""
+        pointer. Raises `CommitStateUnknown` if it does not list the attempt, and no longer lists all moves since
+        then."""
         return self.pointer is not None and moved_pointer(self.pointer, attempt, write_set)
 
 
@@ -202,9 +206,9 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
-    """Returns the entry of the table or view with the name in the lookup, from `head`, or from a later HEAD if that had
-    to be read, and records it in the request's statistics; None if there is none of that kind. An intent on the name is
-    the entry once the transaction has committed, and is no entry before."""
+    """Returns the entry of the table, view, generic table or semantic model with the name in the lookup, from `head`,
+    or from a later HEAD if that had to be read, and records it in the request's statistics; None if there is none of
+    that kind. An intent on the name is the entry once the transaction has committed, and is no entry before."""
     return (await _resolve(session, head, lookup))[1]
 
 

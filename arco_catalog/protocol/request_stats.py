@@ -54,16 +54,16 @@ class RequestStats:
     """The statistics of one request, which telemetry exports. `store` is None without telemetry, and calls are then not
     measured.
 
-    `entities` are the request's tables and views, with their uuids if known. `attempt` is the id of the last attempt,
-    and `tries` their number; a conflict is a lost compare-and-swap, after which the change was planned again. `session`
-    is that of an assumed role, or the id of the principal that acts for this one. `ignored_claim`: the request named a
-    source, but the principal may not. `denied` is the privilege that the principal lacks, and the securable. `vended`
-    is the result of a call to a cloud for credentials. `stale_key`: the client sent an idempotency key that is more
-    than a day old, or was made while the catalog read no keys. `unknown_outcome` is the reason why the outcome of the
-    change is unknown. `scan` is None unless the
-    request planned a part of a scan. `given`, whose locations contain
-    names, and `name`, the principal's in a realm, are for the audit log alone.
-    """
+    `entities` are the request's tables, views, generic tables and semantic models, with their uuids if known. `attempt`
+    is the id of the last attempt, and `tries` their number; a conflict is a lost or throttled compare-and-swap, or an
+    attempt that was given up, after which the request tried again. `session` is that of an assumed role, or the id of
+    the principal that acts for this one. `ignored_claim`: the request named a source, but the principal may not.
+    `denied` is the privilege that the principal lacks, and the securable. `vended` is the result of a call to a cloud
+    for credentials. `stale_key`: the client sent an idempotency key that is more than a day old, or was made while the
+    catalog read no keys. `unknown_outcome` is the reason why the outcome of the change is unknown. `dropped_writes`
+    counts failed steps that the reconciler or a later request makes up for. `scan` is None unless the request planned a
+    part of a scan. `given`, whose locations contain names, and `name`, the principal's in a realm, are for the audit
+    log alone."""
 
     store: Measurement | None = None
     entities: dict[str, str | None] = field(default_factory=dict)
@@ -85,7 +85,8 @@ class RequestStats:
     given: list[GivenAccess] = field(default_factory=list)
 
     def about(self, entity: str, uuid: str | None = None) -> None:
-        """Records in the statistics a table or view that the request is about, with its uuid if known."""
+        """Records in the statistics a table, view, generic table or semantic model that the request is about, with its
+        uuid if known."""
         self.entities[entity] = uuid or self.entities.get(entity)
 
     def keyed(self, key_hash: str) -> None:

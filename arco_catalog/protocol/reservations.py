@@ -33,8 +33,9 @@ async def reserve_locations(session: Session, namespace: Namespace, name: str, m
     """Makes a registry commit that adds the `missing` locations to those that the entity holds, and the `missing` paths
     to those from which it takes files; before it adds locations, it gives back reserved ones that no commit has used.
     The operation id is a fresh one that no slot names, so it is never evidence of the request. Raises `BadRequest` if a
-    location is taken, if files at a path are being deleted, or if the entity would hold more than `MAX_HELD`,
-    `Forbidden` if the caller may not choose a location or take files from a path, and as `change_registry` does.
+    location is taken, or is or contains the folder of a namespace, if files at a path are being deleted, if there are
+    too many paths, or if the entity would hold more than `MAX_HELD`; `Forbidden` if the caller may not choose a
+    location or take files from a path, and as `change_registry` does.
 
     A transaction that has an intent on the name is first waited for and settled. Does nothing if the entity does not
     have the name any more: the caller plans again.

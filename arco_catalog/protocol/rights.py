@@ -45,8 +45,8 @@ RealmStanding: TypeAlias = tuple[Standing | None, tuple[str, int] | None]
 
 class JudgementCache:
     """Caches the rights of identities, and which requirements of requests were allowed, by the HEAD on which they were
-    found, which never changes. Refusals are not cached. Both parts have at most `max_entries` entries; the one that was
-    added first makes room."""
+    found, which never changes. That requirements were not allowed is not cached; that an identity has no rights is.
+    Both parts have at most `max_entries` entries; the one that was added first makes room."""
 
     def __init__(self, max_entries: int = 4_096) -> None:
         self._max_entries = max_entries
@@ -160,7 +160,10 @@ class CatalogAccess(RestrictedAccess):
         standing, entry = await self._found(await self._realm.head())
         self._exists = entry is not None
         if entry is not None and entry != self._entry:  # its settings, or another that was made under its name
-            raise CatalogChanged(f"Catalog {self._catalog} was changed during this request: try again")
+            raise CatalogChanged(
+                f"Catalog {self._catalog} was changed, or another one got the name, since this server read it: try "
+                "again"
+            )
         self.standing, self._fresh = standing, True
 
     async def judge(self, state: State, head: RegistryState) -> None:

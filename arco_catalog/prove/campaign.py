@@ -85,7 +85,7 @@ class Campaign:
     async def run(self, on_program: Callable[[CampaignReport], None]) -> CampaignReport:
         """Runs programs until one has findings, or until the time or the operations are used up. Calls `on_program`
         after each. Returns the report, in which the findings are those of the last program, the worst first. Raises an
-        `ExceptionGroup` with `ProgramFailed` or `RestartFailed`."""
+        `ExceptionGroup` with `ProgramFailed`, or with what a restart raises: `RestartFailed` or `OSError`."""
         options, report = self._options, self.report
         began = time.monotonic()
         rng = random.Random(options.seed)
@@ -100,8 +100,8 @@ class Campaign:
 
     async def play(self, program: Program) -> HistoryVerdict:
         """Runs one program, judges its history, and adds its counts, but not the findings, to the report. Returns the
-        findings, and the names for which the search was given up. Raises an `ExceptionGroup` with `ProgramFailed` or
-        `RestartFailed`."""
+        findings, and the names for which the search was given up. Raises an `ExceptionGroup` with `ProgramFailed`, or
+        with what a restart raises: `RestartFailed` or `OSError`."""
         self._number += 1
         result = await run_program(self._site, f"prove_{self._run}_{self._number}", program)
         verdict = await asyncio.to_thread(check, result.history)
@@ -111,7 +111,8 @@ class Campaign:
     async def make_replay(self, program: Program, breaks: Breaks, seconds: float) -> Replay:
         """Returns a replay of a program of which a run broke something. First finds how many runs of `RUN_LIMITS` it
         takes to break this, or worse, in all of `TRIES` tries (the most if none suffices); then makes the program
-        smaller until the `seconds` are over; the result may take `MARGIN` times the runs. Raises as `play` does."""
+        smaller while it can. It stops when the `seconds` since the call are over; the result may take `MARGIN` times
+        the runs. Raises as `play` does."""
         end = time.monotonic() + seconds
         runs = max(RUN_LIMITS)
         for fewer in RUN_LIMITS:
@@ -155,7 +156,8 @@ class Campaign:
 
     async def _restart(self) -> None:
         """Runs the command that kills and starts the servers, and waits until it ends; no two run concurrently. Counts
-        a kill. Raises `RestartFailed` if the command fails, or does not end within `RESTART_S`."""
+        a kill. Raises `RestartFailed` if the command ends with another code than 0, or does not end within `RESTART_S`,
+        and `OSError` if it can't be started."""
         command = self._options.restart[0]
         async with self._restarting:
             self.report.kills += 1

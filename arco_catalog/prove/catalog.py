@@ -29,14 +29,19 @@ class Catalog:
 
 async def read_catalog(network: Network, warehouse: str | None, *, kills: bool) -> Catalog:
     """Reads the configuration of a catalog from the first server, by one request. Without a list of endpoints there,
-    renames and transactions count as supported, and HEAD of a table does not. `kills` is whether the servers can be
-    killed. Raises `NoCatalog` if no server answers, or not with status 200 and an object."""
+    or with an empty one, renames and transactions count as supported, and HEAD of a table does not. `kills` is whether
+    the servers can be killed. Raises `NoCatalog` if this server does not answer, or not with status 200 and an object.
+    """
     query = f"?{urlencode({'warehouse': warehouse})}" if warehouse else ""
     answer = (await network.send(Request("GET", f"/v1/config{query}"), 0)).answer
     if answer is None or answer is NEVER_SENT:
-        raise NoCatalog("No server answers at the first URL: check the URL, and whether the server runs")
+        raise NoCatalog(
+            "No server answers at the first URL (no connection, a broken one, or no answer in time): check the URL, "
+            "and whether the server runs"
+        )
     if answer.code != 200 or not isinstance(answer.body, dict):
-        raise NoCatalog(f"The server answers /v1/config with status {answer.code} {answer.error}".rstrip())
+        stated = f"status {answer.code} {answer.error}".rstrip()
+        raise NoCatalog(f"The server answers /v1/config with {stated}, expected status 200 and a JSON object")
     settings = {**_texts(answer.body.get("defaults")), **_texts(answer.body.get("overrides"))}
     endpoints = answer.body.get("endpoints")
     offered: Sequence[object] = endpoints if isinstance(endpoints, list) and endpoints else ALWAYS_SUPPORTED

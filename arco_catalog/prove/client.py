@@ -17,8 +17,8 @@ MAX_PAGES = 100
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """A request with an idempotency key whose client may send it again; `observation` is its place among those of the
-    run, `bases` what its operation was based on."""
+    """A request that a client sent with an idempotency key, and that may be sent again at the end of the run.
+    `observation` is the place of the observation among those of the run, `bases` what its operation was based on."""
 
     request: Request
     observation: int
@@ -59,8 +59,8 @@ class Client:
     async def run(self, step: Step, *, final: bool = False) -> Observation | None:
         """Carries out a step, and records the observation. Before a commit or a transaction it loads the tables, as
         observations of their own, unless the step uses the last state that the client saw. A change has a new
-        idempotency key if the catalog takes them. Returns the observation; None if the request was not sent, or a table
-        could not be loaded."""
+        idempotency key if the catalog takes them. Returns the observation; None for `NEVER_SENT`, or if a table could
+        not be loaded."""
         operation = step.operation
         bases: list[Base] = []
         if operation.kind in (Kind.COMMIT, Kind.TRANSACTION):
@@ -93,8 +93,8 @@ class Client:
             self._recorder.repeated.append(RepeatedRequest(first, second))
 
     async def compare_unseen(self) -> None:
-        """Waits for the answers that clients did not get, and records every known result together with that of the
-        answer that the client got, if this is known too, for the checker: both are to be equal."""
+        """Waits for the answers that clients did not get, and records every known result together with the request's
+        observation, if that is known by now from the client's answer or from `send_again`: both are to be equal."""
         for keyed, task in self._recorder.unseen:
             first = self._recorder.observations[keyed.observation]
             second = self._judge_again(keyed, await task)
@@ -114,7 +114,7 @@ class Client:
     ) -> Observation | None:
         """Sends the request of an operation, and records the observation, which is returned; for a listing reads the
         other pages too. Records also a request with an idempotency key, with the answers that the client does not get.
-        Returns None, and records nothing, if the request was never sent."""
+        Returns None, and records nothing, for `NEVER_SENT`."""
         recorder = self._recorder
         invoked = recorder.next_number()
         delivery = await self._network.send(request, step.server, step.fault, step.delay_ms)

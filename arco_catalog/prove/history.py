@@ -39,7 +39,8 @@ class Status(StrEnum):
     REFUSED = "refused"
     """By an answer that means that nothing was changed: 4xx."""
     UNKNOWN = "unknown"
-    """Without an answer, or with one that leaves open whether anything was changed: 5xx."""
+    """Without an answer, or with one that leaves open whether anything was changed: 5xx, or another form than the
+    specification requires; of a listing also if a further page is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,9 @@ class TableState:
 class Observation:
     """An operation and its outcome. `invoked` and `completed` are numbers in the one order of all that clients sent and
     received; `completed` is None if there was no answer. `code` is the HTTP status, None without one, and `error` the
-    type of the error in the answer. `tables` has the states in the answer, and `bases` those on which a commit was
-    based. `listed` has the names in a listing. `final`: sent when all other requests of the run had ended."""
+    type of the error in the answer. `tables` has the states in the answer, and `bases` those on which a commit or
+    transaction was based. `listed` has the names in a listing. `final`: sent when all other requests of the run had
+    ended."""
 
     operation: Operation
     status: Status
@@ -78,7 +80,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedRequest:
-    """The outcomes of one request that was sent twice under one idempotency key, both of which are known."""
+    """The outcomes of one request that was sent twice under one idempotency key. That of `first` is known; that of
+    `second` too, unless the answer has another form than the specification requires."""
 
     first: Observation
     second: Observation

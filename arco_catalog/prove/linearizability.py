@@ -43,7 +43,8 @@ class SearchResult:
 def search(events: Sequence[Event], initial: Names, max_steps: int = 200_000) -> SearchResult:
     """Searches for an order in which an object with the state `initial` could have executed all events, of which
     optional ones may be left out. Returns whether there is one, and if not, the event that was to come next where the
-    search got furthest; undecided after `max_steps` steps, which are linear in the number of events."""
+    search got furthest; undecided after `max_steps` steps. A step takes time from linear to quadratic in the
+    number of events."""
     required = sum(1 << number for number, event in enumerate(events) if not event.optional)
     visited: set[tuple[int, Names]] = set()
     stack = [(0, initial)]

@@ -25,8 +25,8 @@ class NamesVerdict:
 def check_names(history: History) -> NamesVerdict:
     """Judges all names of a history, and returns the violations and the names for which the search was given up. An
     order that is missing even without the reads before the end of the run breaks the specification: a change that was
-    completed did not happen, or happened two times. One that is missing only with these reads is weaker than
-    linearizable."""
+    completed did not happen, or happened two times. One that is missing only with these reads, or where the search
+    without them is given up, is weaker than linearizable."""
     findings: list[Finding] = []
     undecided: list[str] = []
     for names in _joined(history.observations):
@@ -94,9 +94,10 @@ def _events(observation: Observation, places: dict[str, int]) -> Iterator[Event]
 
 
 def _effects(observation: Observation, places: Sequence[int]) -> Iterator[Effect]:
-    """Yields the effects on the names with these places, at most one: of a 404 that the name is absent, of the error
-    that it already exists that it is present. Other errors have none. An unknown outcome of a creation, drop or rename
-    has that of a success, one of a read none."""
+    """Yields the effects on the names with these places, at most one: of a 404 that the name, of a rename the old one,
+    is absent; of the error of a creation or rename that a name already exists that this one, of a rename the new one,
+    is present. Other errors have none. An unknown outcome of a creation, drop or rename has that of a success, one of a
+    read or commit none."""
     kind, place = observation.operation.kind, places[0]
     if observation.code == 404:
         yield _presence(place, present=False)

@@ -84,7 +84,8 @@ WEIGHTS = {
 
 def draw_program(rng: random.Random, features: Features, clients: int) -> Program:
     """Draws a program of at most `MAX_OPERATIONS` operations. The first client creates the tables; all clients have
-    equally many steps besides. With servers that can be killed, up to two kills are drawn."""
+    equally many steps besides, 4 at least. With servers that can be killed, up to two kills are drawn. Raises
+    `ValueError` for so many clients that 4 steps are too many: from 49 or 50 on, depending on the tables."""
     choices = [kind for kind in WEIGHTS if _offered(kind, features)]
     tables = [f"t{number}" for number in range(rng.randint(1, TABLES))]
     length = rng.randint(4, (MAX_OPERATIONS - len(tables)) // clients)

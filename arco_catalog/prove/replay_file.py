@@ -18,7 +18,7 @@ MAX_RUNS = MARGIN * max(RUN_LIMITS)
 
 
 class MalformedReplay(Exception):
-    """A file that is no replay of this version."""
+    """A file that is no replay, or one of another version, or with too many operations or runs, or none."""
 
 
 @dataclass(frozen=True, slots=True)

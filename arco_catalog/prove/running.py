@@ -19,7 +19,8 @@ REPEATED_KEYS = 20
 
 
 class ProgramFailed(Exception):
-    """A program could not be run to its end: the namespace was not made, or the last reads were not answered."""
+    """A program could not be run to its end: the catalog did not confirm that it made the namespace, or the results
+    of the last reads stayed unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class ProgramResult:
 
 async def run_program(site: Site, namespace: str, program: Program) -> ProgramResult:
     """Runs a program in a new namespace until all that was sent has ended; sends some requests again under their keys,
-    reads all tables a last time, and removes the tables and the namespace. Raises an `ExceptionGroup` with
-    `ProgramFailed`, or with what `site.kill` raises."""
+    reads all tables a last time, and removes the tables and the namespace, which stay after a failure. Raises
+    an `ExceptionGroup` with `ProgramFailed`, or with what `site.kill` raises."""
     recorder = Recorder(site.clock, site.new_key)
     paths = Paths(site.prefix, namespace)
     async with asyncio.TaskGroup() as tasks:
@@ -109,7 +110,7 @@ async def _send_again(client: Client, recorder: Recorder) -> None:
 
 async def _final_reads(client: Client, recorder: Recorder, program: Program) -> list[str]:
     """Loads every table that the program names, and lists the namespace, again until the result is known. Returns the
-    names. Raises `ProgramFailed` if one gets no answer in all its tries."""
+    names. Raises `ProgramFailed` if that of one stays unknown in all its tries."""
     names = sorted({name for steps in program.clients for step in steps for name in step.operation.names})
     for name in names:
         await _read(client, f"final.{name}", Kind.LOAD, (name,))
@@ -125,7 +126,10 @@ async def _read(client: Client, name: str, kind: Kind, names: tuple[str, ...]) -
         if observation is not None and observation.status is not Status.UNKNOWN:
             return
         await asyncio.sleep(FINAL_PAUSE_S)
-    raise ProgramFailed(f"The catalog did not answer a read at the end of a run in {MAX_FINAL_TRIES} tries: {name}")
+    raise ProgramFailed(
+        "The catalog did not answer a read at the end of a run, or only with 5xx or in a form that the specification "
+        f"does not have, in {MAX_FINAL_TRIES} tries: {name}"
+    )
 
 
 async def _remove(network: Network, paths: Paths, names: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Access to a catalog's records for one request, through what the process has cached. Before an answer depends on a
-cached record that can change, the store confirms it. Writes create an object once or swap it, and are sent again until
-the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
+cached record that can change, the store confirms it. Writes create an object once, or swap or delete it. Except that of
+the bell, they are sent again until the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
@@ -222,7 +222,7 @@ class State:
 
     def _is_young(self, cached: CacheEntry[T], max_age_ms: int) -> bool:
         """Whether a cached record was read, written or confirmed by the store less than `max_age_ms` ago. False if the
-        clock was set back since."""
+        clock was set back to before that."""
         return 0 <= self._runtime.now_ms() - cached.at.wall_ms < max_age_ms
 
     def cached_head(self, max_age_ms: int | None = None) -> RegistryState | None:
@@ -339,14 +339,14 @@ class State:
         return found.body
 
     def cached_head_of(self, commit_id: str) -> RegistryState | None:
-        """Returns the cached HEAD as of a commit, without a version, with the segments that this request has loaded;
-        None if it is not cached. It never changes, so the store is not called."""
+        """Returns the cached HEAD as of a commit, without a version, with the segments that this request has loaded or
+        the process has cached; None if it is not cached. It never changes, so the store is not called."""
         known = self._caches.heads_of.get(self.paths.registry_commit(commit_id))
         return None if known is None else known.with_segments(self.loaded_segment)
 
     def cache_head_of(self, commit_id: str, head: RegistryState, size: int) -> RegistryState:
-        """Caches HEAD as of a commit, and returns it with the segments that this request has loaded. `size` is about
-        that of its JSON in bytes."""
+        """Caches HEAD as of a commit, and returns it with the segments that this request has loaded or the process has
+        cached. `size` is about that of its JSON in bytes."""
         self._caches.heads_of.put(
             self.paths.registry_commit(commit_id), head.with_segments(no_segments), PARSED_SIZE * size
         )
@@ -438,7 +438,8 @@ class State:
         if found is None:
             raise InternalError(
                 f"The record {key} with the properties or description of a {kind} is missing in the store, but the "
-                "registry names it: run `arco fsck`, which lists all that is missing"
+                "registry, or the answer to an earlier request that is sent again, names it: run `arco fsck`, which "
+                "lists the missing ones that the registry names now"
             )
         return parse_record(found.body, key)
 
@@ -453,8 +454,9 @@ class State:
         return known
 
     async def page_key(self) -> bytes:
-        """Returns the secret with which a realm seals page tokens, from the cache or the store. If the store has none,
-        it creates one; if another process was first, it returns the one of that process. It never changes."""
+        """Returns the secret that seals the page tokens of a realm, or of a catalog where no grants count and a policy
+        hides names, from the cache or the store. If the store has none, it creates one; if another process was first,
+        it returns the one of that process. It never changes."""
         path = self.paths.page_key
         known = self._caches.values.get(path)
         while known is None:
@@ -566,7 +568,7 @@ class State:
     async def delete(self, key: str, when: When = ANY) -> Applied | PreconditionFailed:
         """Deletes an object if `when` holds, and sends the deletion until its outcome is definite, from the second time
         on whatever the object's version is: the first sending may have applied. Returns `PreconditionFailed` only after
-        the first sending. Raises `StoreError`."""
+        the first sending. Raises `StoreError`; the object may be deleted then, if a previous outcome was unknown."""
         outcome = await self.store.delete(key, when)
         while isinstance(outcome, Unknown):
             await self.pause()

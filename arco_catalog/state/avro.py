@@ -98,7 +98,8 @@ def parse_blocks(
     """Reads an Avro file as `read_blocks` does, within `limits`, and yields the results of `parse` for the records,
     some thousands at a time; a record for which it returns None is left out. `check_header` is called with the header
     before any record is decoded, and `parse` with a record before the next one is, both perhaps in a worker thread.
-    Raises as `read_blocks` does, and what `check_header` and `parse` raise."""
+    Raises as `read_blocks` does, and what `check_header` and `parse` raise, but `Unreadable` for an `IndexError`,
+    `ValueError` or `struct.error` of `parse`."""
 
     def decoder_for(header: AvroHeader) -> Decode[T]:
         check_header(header)
@@ -129,7 +130,8 @@ async def decode_blocks(
     the function decodes them that `decoder_for` returns for the header; both are called perhaps in a worker thread.
     Records that it decodes to None are left out, so a slice may be empty. A block for whose number of records `skips`
     is true is left out, and not unpacked. Raises `Unreadable` for a file that is corrupt or beyond a bound, or has
-    `fields` of another form, and what `read_range`, `decoder_for` and the function raise."""
+    `fields` of another form, and what `read_range`, `decoder_for` and the function raise, but `Unreadable` for an
+    `IndexError`, `ValueError` or `struct.error` of the function."""
     parser = _Parser(fields, decoder_for, limits, skips)
     place, ended = 0, False
     while True:
@@ -223,7 +225,8 @@ class _Parser(Generic[T]):
 
     @property
     def pending(self) -> int:
-        """The number of bytes of the Avro file that were added to the parser and are not decoded yet."""
+        """The number of bytes that were added and belong to no block that was read, and of the decompressed bytes of
+        the present block that are not decoded yet. 0 if all that was added is decoded or skipped."""
         return len(self._buffer) + (0 if self._records is None else self._records.pending)
 
     @property
@@ -264,8 +267,9 @@ class _Parser(Generic[T]):
 
     def _read_header(self) -> "_Records[T]":
         """Reads the header of the Avro file, sets the sync marker, and returns the decoder of the records, which has no
-        block yet. Raises `_NeedsBytes` if the header is not there completely, `UnpacksTooLong` if it is too long,
-        another error if it is corrupt or has an unsupported codec or schema, and what `decoder_for` raises."""
+        block yet. Raises `_NeedsBytes` if the header is not there completely, `UnpacksTooLong` if the bytes that are
+        missing then would make it too long, another error if it is corrupt or has an unsupported codec or schema, and
+        what `decoder_for` raises."""
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
@@ -310,7 +314,8 @@ class _Parser(Generic[T]):
 
     def _read_block(self, records: "_Records[T]") -> None:
         """Reads one block of the Avro file, and opens it in `records`. Raises `_NeedsBytes` if it is not there
-        completely, `UnpacksTooLong` if it is too long, packed or unpacked, and another error if it is corrupt."""
+        completely, `UnpacksTooLong` if it is too long, packed or unpacked, or makes the file too long unpacked, and
+        another error if it is corrupt or the file has too many records."""
         count, size = self._buffer.long(), self._buffer.long()
         max_bytes = self._limits.block_bytes
         if count < 0 or not 0 <= size <= max_bytes:
@@ -349,8 +354,9 @@ class _Records(Generic[T]):
 
     def open_block(self, count: int, packed: bytes) -> None:
         """Decompresses the next block of `count` records, so that `decode` returns them. Of a block that is skipped it
-        only counts the records, which are checked with the next block. A block without records counts as one. Raises
-        `UnpacksTooLong` for too many bytes; a corrupt block, or too many records of the file, are another error."""
+        only counts the records, which are checked with the next block that is not skipped. A block without records
+        counts as one. Raises `UnpacksTooLong` for too many bytes; a corrupt block, or too many records of the file, are
+        another error."""
         limits = self._limits
         if self._skips(count):
             self._file_records += max(1, count)
@@ -363,7 +369,9 @@ class _Records(Generic[T]):
         self._file_bytes += len(data)
         self._file_records += max(1, count)
         if self._file_records > limits.file_records:
-            raise Unreadable(f"the Avro file has more than {limits.file_records:,} records")
+            raise Unreadable(
+                f"the Avro file has more than {limits.file_records:,} records, where a block without any counts as one"
+            )
         if self._file_bytes > limits.file_bytes:
             raise UnpacksTooLong(f"the Avro file has more than {limits.file_bytes:,} bytes of records")
         self.left = count
@@ -406,7 +414,8 @@ class _Records(Generic[T]):
         try:
             found, end = self._decode(self._window, self._place)
         except (IndexError, ValueError, struct.error) as error:
-            raise Unreadable(f"an Avro record is damaged: {type(error).__name__}: {error}") from error
+            reason = f"an Avro record is damaged, or has more than {longest:,} bytes: {type(error).__name__}: {error}"
+            raise Unreadable(reason) from error
         if end > len(self._window) or end - self._place > longest:
             raise Unreadable(f"a record goes on beyond its Avro block, or has more than {longest:,} bytes")
         self._place = end
@@ -415,7 +424,8 @@ class _Records(Generic[T]):
 
 def _check_schemas(metadata: Mapping[str, bytes], fields: Fields) -> FileSchemas:
     """Returns the schemas for reading an Avro file, from the metadata in its header: that of the writer, and the part
-    of it with `fields` alone. Raises `Unreadable` for a schema that is not valid, or is beyond a bound."""
+    of it with `fields` alone. Raises `Unreadable` for a schema that is not valid, or is beyond a bound, or has
+    a field in another form than in `fields`."""
     stated = metadata.get("avro.schema", b"")
     if len(stated) > MAX_SCHEMA_BYTES:
         raise Unreadable(f"the Avro schema has more than {MAX_SCHEMA_BYTES:,} bytes")

@@ -80,7 +80,8 @@ class _Type:
 
 def check_schema(schema: JsonValue, fields: Fields) -> FileSchemas:
     """Returns the schema of an Avro file's records with every type written out, and the part of it that has `fields`,
-    the fields that a caller reads. Raises `Unreadable` for a schema that is wrong or beyond a bound."""
+    the fields that a caller reads. Raises `Unreadable` for a schema that is wrong or beyond a bound, or has a field in
+    another form than in `fields`."""
     checked = _Checker().check(schema, "", 0)
     writer = _record(checked.schema)
     if checked.smallest == 0:
@@ -210,7 +211,7 @@ class _Checker:
         smallest = 0
         listed = schema.get("fields")
         if not isinstance(listed, list):
-            raise Unreadable("the Avro schema has a record without fields")
+            raise Unreadable("the Avro schema has a record without a list of fields")
         for field in listed:
             if not isinstance(field, dict) or not isinstance(field.get("name"), str):
                 raise Unreadable("the Avro schema has a field without a name")
@@ -268,5 +269,5 @@ def _with_logical_type(name: str, schema: JsonObject) -> JsonValue:
 def _record(schema: JsonValue) -> JsonObject:
     """Returns the Avro schema as it is if it is that of a record; another one is an error."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise Unreadable("the Avro schema is not that of a record")
+        raise Unreadable("the Avro schema, or that of a field of which a part is read, is not that of a record")
     return schema

@@ -121,8 +121,8 @@ class Skippers:
         return skip
 
     def _plain(self, schema: JsonValue) -> Skip:
-        """Returns the skipper of an Avro type that does not match the pattern of the whole type; skippers of the types
-        inside it may match theirs."""
+        """Returns the skipper of an Avro type by the skippers of the types inside it, which may match patterns. That of
+        a record may still match a pattern of all fields."""
         if isinstance(schema, list):
             return _union_skipper([self.of(each) for each in schema])
         match type_name(schema), schema:

@@ -63,7 +63,10 @@ def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
     length, start = read_long(data, place)
     end = start + length
     if not start <= end <= len(data):
-        raise Unreadable(f"an Avro value has {length:,} bytes, a number below zero or beyond the end of the record")
+        raise Unreadable(
+            f"an Avro value has {length:,} bytes, a number below zero, or beyond the end of its block or of the "
+            "longest record that is read"
+        )
     return data[start:end], end
 
 
@@ -164,7 +167,9 @@ def fixed_reader(size: int) -> Read:
     def read(data: bytes, place: int) -> tuple[bytes, int]:
         end = place + size
         if end > len(data):
-            raise Unreadable(f"an Avro value of {size:,} bytes goes on beyond its record")
+            raise Unreadable(
+                f"an Avro value of {size:,} bytes goes on beyond its block or the longest record that is read"
+            )
         return data[place:end], end
 
     return read

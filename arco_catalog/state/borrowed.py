@@ -54,8 +54,8 @@ class Loans:
 
 
 def borrowed_holds(entity: str, loans: Loans, transaction: str | None = None) -> Edits:
-    """Returns the index changes that record the paths from which an entity borrows files; with a transaction, they
-    count only if that commits."""
+    """Returns the index changes that record the paths from which an entity borrows files; with a transaction, as
+    intents of it, which is still open. `borrowers_of` counts intents too."""
     hold: JsonObject = {"entity": entity} if transaction is None else {"entity": entity, "transaction": transaction}
     direct: JsonObject = {**hold, "direct": True}
     return {borrowed_key(path, entity): hold if path in loans.widened else direct for path in loans.locations}
@@ -88,7 +88,8 @@ def folders_of(files: Iterable[str]) -> list[Location]:
         if location is None:
             raise BadRequest(
                 f"Not a valid location of a file, which the table's metadata names: {file[:MAX_QUOTED]!r}: expected an "
-                "absolute URI such as s3://bucket/path/snap-1.avro, without control characters"
+                "absolute URI such as s3://bucket/path/snap-1.avro, without control characters, and with the scheme "
+                "file also without the levels '.' and '..'"
             )
         path = replace(location, segments=location.segments[:-1])
         paths.setdefault(path.normal, path)
@@ -104,15 +105,17 @@ def outside(paths: Sequence[Location], locations: Collection[str]) -> list[Locat
 def merged(loans: Loans, added: Iterable[Location], within: Location | None = None) -> Loans:
     """Returns the loans with these paths added, except paths that the loans include already. If they are more than
     `MAX_BORROWED` then, the deepest paths inside `within`, the location of the namespace, are replaced by their
-    parents, until they fit. Raises `BadRequest` if they do not, or if `within` is None."""
+    parents, until they fit. Raises `BadRequest` if they are too many and can't be made to fit so; `within` None
+    allows no replacement."""
     paths = dict.fromkeys([*loans.locations, *(path.normal for path in added if not loans.cover(path))])
     merged_loans = Loans((*paths,), loans.widened)
     while len(merged_loans.locations) > MAX_BORROWED:
         wider = None if within is None else _widened(merged_loans, within)
         if wider is None:
             raise BadRequest(
-                f"The table's metadata names manifest lists or statistics in more than {MAX_BORROWED} folders outside "
-                "of the table's locations, a fixed limit: write them below the table's own location"
+                f"The table's metadata names, or has named before, manifest lists or statistics in more than "
+                f"{MAX_BORROWED} folders outside of the table's locations, a fixed limit: write them below the table's "
+                "own location"
             )
         merged_loans = wider
     return merged_loans
@@ -148,7 +151,7 @@ def borrower_of(index: Index, location: Location, entity: str) -> Steps[str | No
 
 def borrowers_of(index: Index, location: Location, entity: str) -> Steps[Sequence[str]]:
     """Returns all entities, other than `entity`, that borrow from this location, from a path inside it, or by a widened
-    path around it; each once."""
+    path around it; each once. An entity that will do so only if an open transaction commits is one of them."""
     within, around = _borrowed_in(location.normal), [f"{_borrowed_in(path)}\n" for path in location.around()]
     yield Needs(scans=[Scan(prefix) for prefix in (within, *around)])
     holds = [hold for _, hold in index.scan(within)]

@@ -33,25 +33,27 @@ class CatalogState:
 
     @property
     def catalog(self) -> JsonObject | None:
-        """The catalog's entry in the realm when it was closed. None for one that an earlier version closed, and for one
-        that was never closed."""
+        """The catalog's entry in the realm when it was closed. None for one that an earlier version closed, for one
+        that was never closed, and after an undrop."""
         return mapping(self.json, "catalog") or None
 
     @property
     def closed_by(self) -> str | None:
-        """The entity id that the catalog had in its realm when a drop closed it; None if that is not recorded."""
+        """The entity id that the catalog had in its realm when a drop closed it; None if that is not recorded, and
+        after an undrop."""
         entry = self.catalog
         return None if entry is None else optional_text(entry, "entity")
 
     @property
     def cancelled(self) -> tuple[str, ...]:
-        """The names of the dropped tables whose purges were cancelled when the catalog was closed."""
+        """The names of the dropped tables whose purges were cancelled when the catalog was closed; empty after an
+        undrop."""
         return texts(self.json, "cancelled_purges")
 
     @property
     def former(self) -> tuple[str, ...]:
-        """The ids that the catalog had in its realm before each undrop. A drop that was begun under one of them must
-        not close the catalog."""
+        """The ids that the catalog had in its realm before each undrop, and those under which it was closed when a
+        further drop closed it. A drop that was begun under one of them must not close the catalog."""
         return texts(self.json, "former")
 
     def closed(self, entry: JsonObject, cancelled: list[JsonValue]) -> JsonObject:

@@ -97,8 +97,9 @@ class Checkpoints:
 
     async def write(self, state: State) -> None:
         """Stores the changed checkpoints, merged with those that other runs of the reconciler stored meanwhile, and
-        sets `unwritten` to 0. If other runs write the same object during each of `TRIES` tries, the changes in that
-        object are dropped without an error, and a later run walks these entities anew. Raises `StoreError`."""
+        sets `unwritten` to 0. If each of `TRIES` tries fails, since other runs write the same object or the outcome is
+        unknown, the changes in that object are dropped without an error, and a later run walks these entities anew.
+        Raises `StoreError`."""
         shards: dict[int, dict[str, WalkCheckpoint]] = {number: {} for number in self._changed}
         for entity, walked in self.by_entity.items():
             if (number := shard_of(entity)) in shards:
@@ -189,8 +190,9 @@ def _span(span: Span) -> JsonObject:
 
 
 def _parsed(entry: JsonObject) -> WalkCheckpoint:
-    """Reads the reconciler's checkpoint of an entity from JSON. Raises `InternalError` if a field is missing or has a
-    wrong type."""
+    """Reads the reconciler's checkpoint of an entity from JSON. Raises `InternalError` if `version`, or the file or the
+    time of a span, is missing or has a wrong type. Other fields may be missing; spans that are no objects are left
+    out."""
     left = tuple(
         Span(
             MetadataFile(text(span, "metadata_location"), integer(span, "metadata_ms")),

@@ -69,8 +69,9 @@ def only_edits(head: JsonObject, changes: JsonObject) -> JsonObject:
 
 
 def is_other_form(document: JsonObject, other: JsonObject) -> bool:
-    """Whether two objects are the two forms of one commit: one is whole, the other has only edits, and all that both
-    forms have is equal."""
+    """Whether two objects are the two forms of one commit: one is whole, the other has only edits, the commits that
+    this one lists are the last that the whole one lists, and the other fields of both are equal, except `before` and
+    `cancelled`."""
     if is_whole(document) == is_whole(other):
         return False
     whole, edits = (document, other) if is_whole(document) else (other, document)

@@ -119,7 +119,8 @@ class CommitRecord:
 
 def is_object_of_same_commit(where: str, body: bytes, there: bytes) -> bool:
     """Whether two objects, given by their bytes, are the two forms of one commit: one is whole, the other has only
-    edits, and the fields that both have are equal. Raises `InternalError`, which names `where`, if one is corrupt."""
+    edits, and both have the same last commits and other common fields, as `is_other_form` compares them. Raises
+    `InternalError`, which names `where`, if one is corrupt."""
     return is_other_form(CommitRecord.read(body, where).document, CommitRecord.read(there, where).document)
 
 

@@ -27,11 +27,11 @@ class CycleCollector:
         self._lock = Lock()
         self._running = 0
         self.frozen = 0
-        """How often objects were frozen since `unfreeze` was called: 0 if none are."""
+        """How often `pause` froze objects since all were last included again; `tune_for_server` does not count."""
 
     def tune_for_server(self) -> None:
-        """Excludes all present objects, which are those of imports, from collections until `unfreeze` is called, and
-        lets collections run less often. For processes that serve requests
+        """Excludes all present objects, which are those of imports, from collections until `unfreeze` or `_freeze`
+        includes all objects again, and lets collections run less often. For processes that serve requests
         (docs/decisions/0114-servers-collect-cycles-less-often.md)."""
         gc.freeze()
         gc.set_threshold(SERVER_YOUNG, SERVER_OLDER, SERVER_OLDER)
@@ -39,8 +39,8 @@ class CycleCollector:
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Returns a context that disables Python's collections of cyclic garbage while any thread is in it. If more
-        than `MAX_YOUNG` objects were made when the last thread leaves it, all present objects are frozen, so that no
-        collection traverses them until `unfreeze` is called."""
+        than `MAX_YOUNG` objects are younger than the last collection when the last thread leaves it, all present
+        objects are frozen, as by `_freeze`, so that no collection traverses them until `unfreeze` is called."""
         with self._lock:
             self._running += 1
             if self._running == 1:

@@ -41,8 +41,8 @@ _HASHES: Final = "I"
 
 
 class InvalidPart(Exception):
-    """The bytes are no part of an index of deletes in the form of this version, or are corrupt. A plan then makes the
-    part again, or reads the manifests instead."""
+    """The bytes are no part of an index of deletes in the form of this version, or are corrupt, or the part is gone
+    from the store or too short. A plan then makes the part again, or reads the manifests instead."""
 
 
 class Block(NamedTuple):
@@ -129,7 +129,9 @@ def read_header(part: bytes) -> PartHeader:
     try:
         header = loads(line)
     except MalformedJson as error:
-        raise InvalidPart("the header of a part of an index of deletes is not JSON") from error
+        raise InvalidPart(
+            "the header of a part of an index of deletes is not JSON, or is longer than the bytes read"
+        ) from error
     match header:
         case {"version": version, "columns": list(columns), "blocks": list(blocks)} if version == VERSION:
             ids = frozenset(column for column in columns if isinstance(column, int))
@@ -145,11 +147,14 @@ def _block(value: JsonValue) -> Block:
         case [int(rows), int(size)] if rows > 0 and size > 0:
             return Block(rows, size)
         case _:
-            raise InvalidPart("a block in the header of a part of an index of deletes is not a pair of rows and bytes")
+            raise InvalidPart(
+                "a block in the header of a part of an index of deletes is not two numbers above 0, of rows and bytes"
+            )
 
 
 def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set[int]:
-    """Returns the hashes of the delete files that may apply to one of these data files."""
+    """Returns the hashes of all keys by which delete files that may apply to one of these data files are found, whether
+    or not there are any."""
     return {*map(_hash, {key for file in data for key in lookup_keys(file, partitions)})}
 
 
@@ -177,7 +182,7 @@ def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[B
 
 def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
     """Returns the delete files in the rows with these numbers of a compressed block, in the order of the numbers.
-    Raises `InvalidPart` if the block or one of these rows is corrupt, or the block is too long."""
+    Raises `InvalidPart` if the block is corrupt or too long, or one of these rows is corrupt or missing."""
     unpacker = zlib.decompressobj()
     try:
         lines = unpacker.decompress(packed, MAX_BLOCK_BYTES).split(b"\n")
@@ -187,7 +192,7 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
     except zlib.error as error:
         raise InvalidPart(f"a block of a part of an index of deletes can't be unpacked: {error}") from error
     except (MalformedJson, ValueError, TypeError, LookupError, InvalidOperation) as error:
-        raise InvalidPart(f"a row of a part of an index of deletes is corrupt: {error}") from error
+        raise InvalidPart(f"a row of a part of an index of deletes is corrupt or missing: {error}") from error
 
 
 def _hash(key: str) -> int:
@@ -227,8 +232,9 @@ def _file(row: JsonValue) -> ContentFile:
 
 
 def _tagged(value: object) -> JsonValue:
-    """Returns the JSON form of a field of a delete file: an object with a letter for a type that JSON does not have, a
-    list for a tuple. Raises `TypeError` for a type that no field has."""
+    """Returns the JSON form of a field of a delete file: an object with a letter for a float, bytes, a decimal or a
+    mapping, a list for a tuple, and null, booleans, integers and text as they are. Raises `TypeError` for a type that
+    no field has."""
     match value:
         case float():
             return {"f": repr(value)}

@@ -16,8 +16,9 @@ Delete = Callable[[Sequence[K]], Awaitable[Mapping[K, Unknown | StoreError]]]
 
 async def delete_for_certain(items: Sequence[K], delete: Delete[K], pause: Callable[[], Awaitable[None]]) -> None:
     """Deletes at most 1,000 objects by `delete`, and returns when none of them exists. Objects of unknown outcome are
-    deleted again after a `pause`. Raises the first `StoreError` of an object that could not be deleted, after all
-    others were tried, and `StoreUnavailable` if an outcome is unknown after `TRIES` tries."""
+    deleted again after a `pause`. After a try in which an object could not be deleted, raises the first
+    such `StoreError`, and does not try the objects of unknown outcome again. Raises `StoreUnavailable` if an outcome is
+    unknown after `TRIES` tries, and the errors of `delete`."""
     for _ in range(TRIES):
         left = await delete(items)
         for reason in left.values():
@@ -29,5 +30,5 @@ async def delete_for_certain(items: Sequence[K], delete: Delete[K], pause: Calla
         await pause()
     raise StoreUnavailable(
         f"The store did not confirm in {TRIES} attempts that {len(items)} objects were deleted, such as {items[0]}: "
-        "they may still exist, and the next run deletes them"
+        "they may still exist, and the next run or attempt deletes them"
     )

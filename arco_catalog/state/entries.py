@@ -154,7 +154,8 @@ class RelationEntry:
 
     @property
     def value(self) -> str:
-        """The id of the value that describes a generic table or a semantic model."""
+        """The id of the value that describes a generic table or a semantic model. Raises `InternalError` if the entry
+        has none, as that of a table or view."""
         return text(self.json, "value")
 
     def with_value(self, value: str) -> "RelationEntry":
@@ -164,7 +165,8 @@ class RelationEntry:
 
     @property
     def governance(self) -> dict[str, str]:
-        """Owner, quality and tags of a table or view (planning/governance.py). Raises `InternalError`."""
+        """Owner, quality and tags of a table or view (planning/governance.py); empty if none are set. Raises
+        `InternalError` if one is no string, or the field no object."""
         return string_map(self.json, "governance")
 
     def with_governance(self, governance: Mapping[str, str]) -> "RelationEntry":
@@ -211,8 +213,8 @@ class RelationEntry:
 
     @property
     def shared(self) -> bool:
-        """Whether, after the create, another request has named the location that the catalog generated for the entity
-        (planning/shared_places.py)."""
+        """Whether the entry has the mark that another request has named, after the create, the location that the
+        catalog generated for the entity. The mark may be in a hold or claim instead (planning/shared_places.py)."""
         return self.json.get("shared") is True
 
     @property
@@ -232,8 +234,8 @@ class RelationEntry:
         return optional_text(self.json, "transaction")
 
     def require_committed(self) -> "RelationEntry":
-        """Returns this entry if it is committed. Raises `PendingTransaction` for an intent, which no registry commit
-        may change."""
+        """Returns this entry if it is committed. Raises `PendingTransaction` for an intent, which only the
+        settlement of the transaction may change."""
         if self.transaction is not None:
             raise PendingTransaction(self.transaction)
         return self
@@ -397,7 +399,8 @@ def overlapping(
 @dataclass(frozen=True, slots=True)
 class FormerHolder:
     """An entity that held a location when it was dropped. `name` is the name at the drop, with the namespace's levels
-    first, and `namespace_entity` the id of the namespace; None in a claim older than this field."""
+    first, and `namespace_entity` the id of the namespace. In a claim or hold of an earlier version the name may be
+    missing (empty), and the id (None)."""
 
     entity: str
     name: tuple[str, ...] = ()
@@ -405,7 +408,7 @@ class FormerHolder:
 
     @property
     def namespace(self) -> Namespace:
-        """The namespace in which the entity was when it was dropped."""
+        """The namespace in which the entity was when it was dropped; empty if the name is not known."""
         return self.name[:-1]
 
     @classmethod

@@ -78,7 +78,7 @@ def field_readers(
 ) -> Mapping[str, Read]:
     """Returns the functions that read the fields of an entry that plans need, by name. Statistics are read of these
     `columns`, of all if that is None; if it is empty, they have no reader. Fields without a reader are to be skipped.
-    Raises `Unreadable` for a field of a wrong type."""
+    Raises `Unreadable` if a field that gets a reader has a wrong type, or may be null although it is required."""
     found: dict[str, Read] = {}
     for name, of in fields:
         if name in _FORMS:
@@ -94,7 +94,9 @@ def _checked_reader(name: str, of: JsonValue) -> Read:
     branches = of if isinstance(of, list) else [of]
     if {*map(_form, branches)} <= {*_FORMS[name], *(() if name in _REQUIRED else ("null",))}:
         return reader_of(of)
-    raise Unreadable(f"the field {name} of the manifest's entries has a wrong type, or may be null")
+    raise Unreadable(
+        f"the field {name} of the manifest's entries has a wrong type, or may be null although it is required"
+    )
 
 
 def _form(of: JsonValue) -> str:

@@ -52,7 +52,7 @@ def _optional(schema: JsonValue, values: Collection[str], read: Read) -> Read:
     branches = schema if isinstance(schema, list) else [schema]
     for each in branches:
         if each != "null" and not _is_pairs(each, values):
-            raise Unreadable("an entry of the manifest has statistics of an unknown form")
+            raise Unreadable("the schema of the manifest's entries has statistics of an unknown form")
     if not isinstance(schema, list):
         return read
 

@@ -33,12 +33,14 @@ MAX_BYTES = 1 << 20
 class FeedRecord:
     """One record of the feed. `id` is the event id of a receipt, the id of an operation, or empty. `entity` is the
     table, view or other object that it is about, None if there is none. `at_ms` is the time in the metadata file, or
-    that of the registry commit, in milliseconds since 1970: of the clock of the process that made it.
+    that of the registry commit, in milliseconds since 1970: of the clock of the process that made it. It is 0 for a
+    `gap` of which no time is known.
 
-    `details` of a `commit` are the fields of its committed receipt (docs/receipts.md), of long lists the first items;
-    of an `operation` those that the registry commit stores, without the answer, and the id and sequence number of the
-    commit, the number of the operation in it, and how many it has (`commit`, `sequence`, `place`, `places`). `begin`
-    and `restored` have the metadata file that is current after them (`metadata_location`, `metadata_ms`). `begin`,
+    `details` of a `commit` are the metadata file and, if there is a committed receipt, most fields of that
+    (docs/receipts.md), of long lists the first items; of an `operation` those that the registry commit stores, without
+    the answer and the cancelled attempts, and the id and sequence number of the commit, the number of the operation in
+    it, and how many it has (`commit`, `sequence`, `place`, `places`). `begin` and `restored` of a table or view have
+    the metadata file that is current after them (`metadata_location`, `metadata_ms`), and `gap` has nothing. `begin`,
     `restored` and `gap` of the registry have no entity, and the position in its history as operations do."""
 
     number: int
@@ -104,7 +106,7 @@ class RegistryPosition:
 
     def is_at(self, other: "RegistryPosition") -> bool:
         """Whether this is the same place in the registry's history as another one, by commit, sequence number and
-        operations; `is_restored` is not compared."""
+        operations; `is_restored` and `is_whole` are not compared."""
         return (self.commit, self.sequence, self.operations) == (other.commit, other.sequence, other.operations)
 
 
@@ -112,8 +114,9 @@ class RegistryPosition:
 class FeedSegment:
     """One segment of the feed. `id` is a fresh id of its writer, `previous` the id of the segment before it, which has
     `previous_first` as the number of its first record; both are None for the first segment. `registry` is the position
-    after its records. `begun` is whether every table and view that existed when the feed was started has its beginning
-    in this segment or an earlier one. `entered_ms` is the time at which it was made, by its writer's clock."""
+    after its records. `begun` is whether every table and view that existed when the feed was started, or started again
+    after a gap of the registry, has its beginning in this segment or an earlier one. `entered_ms` is the time at which
+    it was made, by its writer's clock."""
 
     id: str
     previous: str | None

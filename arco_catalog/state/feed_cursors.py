@@ -63,7 +63,7 @@ class CursorShard:
     """A part of the cursors of the event feed, by entities, that includes the segments up to the one at `up_to`, None
     before the first. `stored` is the number of the first record that the stored shard does not include,
     `segments_behind` how many segments came since that was stored, and `is_changed` whether the cursors have changed
-    since."""
+    since, another process was first to write the shard, or the one in the store was lost."""
 
     by_entity: dict[str, FeedCursor] = field(default_factory=dict)
     up_to: SegmentPlace | None = None
@@ -131,7 +131,8 @@ class FeedCursors:
     shards: list[CursorShard]
 
     def get(self, entity: str) -> FeedCursor | None:
-        """Returns the cursor of a table or view; None if the feed has neither its beginning nor its creation."""
+        """Returns the cursor of a table or view; None if no record of the feed that is known has set it, such as its
+        beginning or creation, or it was forgotten."""
         return self.shards[shard_of(entity)].by_entity.get(entity)
 
     def set(self, entity: str, cursor: FeedCursor) -> None:
@@ -164,15 +165,17 @@ class FeedCursors:
 
     async def write(self, state: State) -> None:
         """Stores the shards that differ from the stored ones, and those of which the stored one is `MAX_BEHIND` records
-        or `MAX_SEGMENTS_BEHIND` segments behind. Raises `StoreError`, `CommitStateUnknown`, and `InternalError` if a
-        stored shard is corrupt."""
+        or `MAX_SEGMENTS_BEHIND` segments behind, unless the one in the store includes more, or another process
+        writes it at the same time: the next call then tries again. Raises `StoreError`, `CommitStateUnknown`, and
+        `InternalError` if a stored shard is corrupt."""
         for number, shard in enumerate(self.shards):
             if shard.is_behind:
                 await _write(state, number, shard)
 
 
 async def read_shard(state: State, number: int) -> CursorShard:
-    """Reads a shard of the cursors of the event feed. Raises `InternalError` if it is corrupt, and `StoreError`."""
+    """Reads a shard of the cursors of the event feed; an empty one if it does not exist. Raises `InternalError` if it
+    is corrupt, and `StoreError`."""
     return (await _stored(state, state.paths.feed_cursors(number)))[0]
 
 

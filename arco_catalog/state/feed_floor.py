@@ -1,5 +1,5 @@
-"""The floor of the event feed: the number of the first segment that collections have not deleted. A collection raises
-it before it deletes any segment before that (docs/design/events.md#rule-11)."""
+"""The floor of the event feed: the number of the first record of the first segment that collections have not deleted. A
+collection raises it before it deletes any segment before that (docs/design/events.md#rule-11)."""
 
 from functools import partial
 
@@ -12,15 +12,16 @@ from storage_backends import Found
 
 
 async def read_feed_floor(state: State) -> int:
-    """Reads the number of the first segment of the event feed that may still exist; `FIRST_NUMBER` if none is saved.
-    Raises `InternalError` if the stored number is corrupt, and `StoreError`."""
+    """Reads the number of the first record of the first segment of the event feed that may still exist; `FIRST_NUMBER`
+    if none is saved. Raises `InternalError` if the stored number is corrupt, and `StoreError`."""
     key = state.paths.feed_floor
     return _parsed(key, await state.read(key))
 
 
 async def raise_feed_floor(state: State, first: int) -> None:
-    """Raises the stored number of the first segment of the event feed that may still exist to `first`, unless it is as
-    high already, and returns when that is saved. Raises `InternalError` for a corrupt record, and `StoreError`."""
+    """Raises the saved number of the first record of the first segment of the event feed that may still exist to
+    `first`, unless it is as high already, and returns when that is saved. Raises `InternalError` for a corrupt record,
+    and `StoreError`."""
     key = state.paths.feed_floor
     await update_until_applied(
         state,
@@ -32,6 +33,6 @@ async def raise_feed_floor(state: State, first: int) -> None:
 
 
 def _parsed(key: str, found: Found | None) -> int:
-    """Returns the number of the first segment of the feed from the object `found`; `FIRST_NUMBER` if that does not
-    exist. Raises `InternalError` if it is corrupt."""
+    """Returns the number of the first record of the first segment of the feed from the object `found`; `FIRST_NUMBER`
+    if that does not exist. Raises `InternalError` if it is corrupt."""
     return FIRST_NUMBER if found is None else integer(parse_record(found.body, key), "first")

@@ -34,8 +34,8 @@ def text(document: JsonObject, name: str) -> str:
 
 
 def integer(document: JsonObject, name: str) -> int:
-    """Returns the integer in the required field `name` of a stored document. Raises `InternalError` if it is missing or
-    has another type."""
+    """Returns the integer in the required field `name` of a stored document; a boolean is returned, too. Raises
+    `InternalError` if it is missing or has another type."""
     value = document.get(name)
     if not isinstance(value, int):
         raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not an integer")

@@ -98,8 +98,9 @@ class FileDirectories:
 
 
 class DirectorySet:
-    """A set of directories of one table's files, given by normal forms. If there are more than
-    `MAX_DIRECTORIES_AT_ONCE`, the deepest are replaced by the ones around them until `MAX_DIRECTORIES` are left."""
+    """A set of directories of one table's files, given by normal forms. If `add` finds more than
+    `MAX_DIRECTORIES_AT_ONCE`, or `entry` more than `MAX_DIRECTORIES`, the deepest are replaced by the ones around them
+    until at most `MAX_DIRECTORIES` are left, or only buckets."""
 
     def __init__(self) -> None:
         self._directories: set[str] = set()
@@ -138,14 +139,16 @@ class DirectorySet:
 
 async def read_shard(state: State, shard: int) -> Mapping[str, FileDirectories]:
     """Reads one of the objects in which purges store the directories of tables' files: the directories by entity id. If
-    it does not exist it is empty, and so is a corrupt one, which is logged. Raises `StoreError`."""
+    it does not exist it is empty, and so is a corrupt one or one of a later version, which is logged. Raises
+    `StoreError`."""
     key = state.paths.file_directories(shard)
     found = await state.read(key)
     try:
         return parse_shard(key, found)
     except InternalError as error:
         _LOG.warning(
-            "a record of tables' directories is not used, so purges read the manifests of the tables in it: %s",
+            "the record %s of tables' directories is not used, so purges read the manifests of the tables in it: %s",
+            key,
             error.message,
         )
         return {}
@@ -203,8 +206,8 @@ async def _update(
         await update_until_applied(state, key, partial(_replaceable, key), changed, _encode, tries=TRIES)
     except (StoreError, InternalError) as error:
         _LOG.info(
-            "the directories that have tables' files outside the tables' locations were not saved in %s, so purges "
-            "read these tables anew: %s",
+            "the directories that have tables' files outside the tables' locations were not changed in %s: purges read "
+            "the tables that have no entry, and the next collection removes entries of tables that are gone: %s",
             key,
             error,
         )
@@ -259,8 +262,8 @@ def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
 
 
 def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
-    """Returns the array of strings in a required field of a document. Raises `InternalError` if it is missing or has
-    another item."""
+    """Returns the array of strings in a required field of a document; empty for a value that is no array. Raises
+    `InternalError` if the field is missing or has another item."""
     values = tuple(each for each in sequence(entry, name) if isinstance(each, str))
     if name not in entry or len(values) != len(sequence(entry, name)):
         raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not an array of strings")

@@ -116,8 +116,8 @@ class FileCache(ByteCache[str, CachedFile]):
 class Files:
     """Reads and writes the metadata files of one catalog for one request. A file may have at most `max_bytes` bytes,
     unpacked, and a number of values in proportion. Before a file is read, memory for it is taken in the `hold` of the
-    request. A cached file that the catalog has written, except a local one, needs no confirmation for `confirmed_ms`
-    after the last one."""
+    request. In `read_written` a cached file, except a local one, needs no confirmation for `confirmed_ms` after the
+    last one."""
 
     def __init__(
         self,
@@ -147,8 +147,9 @@ class Files:
         root. Raises `BadRequest` for a location in no store of the catalog, or with an empty level, '.' or '..'."""
         if wanted.collapsed:
             raise BadRequest(
-                "The location of a file has an empty level, '.' or '..', and the catalog uses no such object: copy it "
-                f"to a location without them. Without empty levels, this one is {wanted.uri}, another object"
+                "The location of a file has an empty level (or a slash at the end), '.' or '..', and the catalog uses "
+                "no such object: copy it to a location without them. Without empty levels, this one is "
+                f"{wanted.uri}, another object"
             )
         for mount in self._mounts:
             if wanted.written_below(mount.root):
@@ -172,8 +173,8 @@ class Files:
     async def read(self, location: str) -> bytes:
         """Reads a metadata file, decompressed, and puts it into the cache, or returns the cached one after the store
         confirmed it. Memory for it is taken from the request's account. Raises `NotFound`, `MetadataTooLarge`,
-        `OutOfMemory`, `UnreadableMetadata` for gzip that can't be unpacked, and `BadRequest` for a location in no store
-        of this catalog."""
+        `OutOfMemory`, `UnreadableMetadata` for gzip that can't be unpacked, `BadRequest` for a location that is invalid
+        or in no store of this catalog, and `StoreError`."""
         return await self._read(location, *self._find(location))
 
     async def read_current(self, location: str) -> bytes:
@@ -307,7 +308,8 @@ class Files:
         if values > max_values:
             raise MetadataTooLarge(
                 f"Metadata file {location} has more than {max_values:,} values: expire snapshots with another tool, or "
-                "raise --max-metadata (ARCO_MAX_METADATA), of which each 32 bytes allow one JSON value"
+                "raise --max-metadata (ARCO_MAX_METADATA), of which each 32 bytes allow one JSON value. Commas and "
+                "brackets in strings count, too"
             )
         self._remember(location, CachedFile(version, body, values, read))
         return body
@@ -326,7 +328,7 @@ class Files:
     ) -> T:
         """Returns another form of a metadata file with this body, such as the compressed one: what `find` returns for
         the cached file, else what `make` returns. `keep` adds that to the cached file, if it is still cached.
-        Concurrent requests for one form make it once."""
+        Concurrent requests for one form of a cached file make it once."""
         known = self._known(location, body)
         made = None if known is None else find(known)
         if made is not None:

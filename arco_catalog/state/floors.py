@@ -1,6 +1,6 @@
 """Floors: for each entity the time of the newest metadata file whose receipts may have been collected. At such a file,
-or an older one, a walk stops and writes no receipt, unless the file still has a pending receipt
-(docs/design/collection.md#rule-5).
+or an older one, without a receipt a walk stops, or only reads on in the metadata, and writes no receipt; a receipt that
+is still there leads on (docs/design/collection.md#rule-5).
 
 A collection raises a floor before it deletes the first receipt at or below it. If a floor is lost, a walk restores
 receipts from metadata.
@@ -24,8 +24,8 @@ Floors = Mapping[str, int]
 
 
 async def read_floors(state: State) -> Floors:
-    """Reads the floor of each entity: the time of the newest metadata file whose receipts may have been collected.
-    Raises `InternalError` for a corrupt record of floors, and `StoreError`."""
+    """Reads the floor of each entity that has one: the time, in milliseconds since 1970, of the newest metadata file
+    whose receipts may have been collected. Raises `InternalError` for a corrupt record of floors, and `StoreError`."""
     floors: dict[str, int] = {}
     for shard in range(SHARDS):
         floors.update(await _read(state, shard))

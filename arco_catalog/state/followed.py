@@ -17,7 +17,7 @@ FIELD = "follows"
 @dataclass(frozen=True, slots=True)
 class FollowedTable:
     """The current metadata file of a table that follows one of another catalog, and the time of the notification that
-    set it, in milliseconds since 1970 by the clock of its sender."""
+    set it, or in a tombstone that of the drop, in milliseconds since 1970 by the clock of its sender."""
 
     metadata: MetadataFile
     notified: int

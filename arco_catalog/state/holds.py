@@ -1,5 +1,5 @@
-"""Edits by which entities hold locations and release them (docs/design/state.md#locations). Each keeps the fields that
-a later version added to a stored hold or claim."""
+"""Edits by which entities hold locations and release them (docs/design/state.md#locations). All but `location_holds`
+keep the fields that a later version added to a hold or claim."""
 
 from collections.abc import Iterable, Sequence
 

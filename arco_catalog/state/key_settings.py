@@ -35,7 +35,7 @@ class KeyPolicy:
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
         """Reads a policy of idempotency keys from its JSON; it is enabled unless the JSON has False. Raises
-        `InternalError` for an unknown dialect."""
+        `InternalError` for an unknown or missing dialect."""
         name = text(stored, "dialect")
         if name not in Dialect.__members__.values():
             raise InternalError(
@@ -54,7 +54,8 @@ class KeyPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedPolicy:
-    """A policy of idempotency keys that the catalog had, or may have had, until a time of the store's clock."""
+    """A policy of idempotency keys that the catalog had, or may have had, until a time in milliseconds since 1970: by
+    the store's clock, or by a server's own if a commit for another purpose saved the first settings."""
 
     policy: KeyPolicy
     until_ms: int

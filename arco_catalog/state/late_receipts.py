@@ -1,9 +1,9 @@
 """Marks on days to which receipts are added after their end. A receipt is in the day of its metadata file, so a walk
 that writes the missing receipt of a crashed writer often writes into a past day.
 
-The pipeline lists a day's receipts until two days after its end. A process that writes a receipt into another day than
-today marks that day first. A batch of the pipeline lists marked days, too, and removes a mark that is an hour old: by
-then the write that the mark announced is over (docs/design/pipeline.md#rule-2)."""
+The pipeline lists a day's receipts until two days after its end. A walk that writes a missing receipt into another day
+than today marks that day first; a commit marks none. A batch of the pipeline lists marked days, too, and removes a mark
+that is an hour old: by then the write that the mark announced is over (docs/design/pipeline.md#rule-2)."""
 
 from contextlib import aclosing
 from datetime import date

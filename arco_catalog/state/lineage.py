@@ -1,7 +1,8 @@
 """OpenLineage events: the fields that the catalog reads, and the stored form (docs/design/lineage.md).
 
 An event describes a run of a job with the datasets that it read and has written, or a job or dataset alone. The catalog
-checks only the fields from which it makes lineage; all others, such as facets, are saved as they were sent. The shapes
+checks only the fields from which it makes lineage, and that `producer` and `schemaURL` are there; all others, such as
+further facets, are saved as they were sent. The shapes
 are those of the OpenLineage specification, version 2-0-2.
 """
 
@@ -51,7 +52,7 @@ class Dataset:
     @property
     def snapshot_id(self) -> int | None:
         """The id of the Iceberg snapshot that was read or written, which is the dataset's version; None if that is not
-        a number."""
+        a number of 1 to 19 digits."""
         version = self.version
         return int(version) if version is not None and re.fullmatch(r"[0-9]{1,19}", version) else None
 
@@ -113,7 +114,8 @@ def event_digest(body: bytes) -> str:
 
 
 def decode_event(body: bytes, where: str) -> StoredEvent:
-    """Reads a stored OpenLineage event. Raises `InternalError`, which names `where` it is saved."""
+    """Reads a stored OpenLineage event. Raises `InternalError` if it is no record of this version, and then names
+    `where` it is saved, or if the principal is missing."""
     document = parse_record(body, where)
     return StoredEvent(mapping(document, "event"), text(document, "principal"))
 
@@ -176,11 +178,15 @@ def _uuid(value: JsonValue) -> str:
 
 
 def _time(value: JsonValue) -> int:
-    """Reads a date and time with an offset (RFC 3339) into milliseconds since 1970. Raises `ShapeError`."""
+    """Reads a date and time with an offset (RFC 3339) into milliseconds since 1970. Raises `ShapeError`, also for a
+    leap second, the year 0, and more than 12 digits of a second."""
     time = STRING(value)
     try:
         if _TIME.fullmatch(time) is None:
             raise ValueError(time)
         return (datetime.fromisoformat(time.upper()) - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
-        raise ShapeError(f"{quoted(time)} is not a date and time with an offset (RFC 3339)") from None
+        raise ShapeError(
+            f"{quoted(time)} is not a date and time with an offset (RFC 3339), or has a leap second, the year 0 or "
+            "more than 12 digits of a second"
+        ) from None

@@ -1,8 +1,8 @@
 """Locations of tables and files: reads them, compares them, and checks that the operator allows them.
 
 Engines get a location as text, and only some of them decode it. So the catalog uses it as written to find the object,
-and decoded to find overlaps. It rejects a location for which the two could be different folders, with an encoded slash
-or dot (docs/design/state.md#locations).
+and decoded to find overlaps. It rejects a location for which the two could be different folders: with an encoded slash
+or backslash, or a level that decodes to `.` or `..` (docs/design/state.md#locations).
 """
 
 import re
@@ -45,9 +45,9 @@ class Location:
 
     @classmethod
     def parse(cls, text: str) -> "Location":
-        """Reads a location that a client sent. Raises `BadRequest` if it is not an absolute URI, has an empty level
-        outside of a file system, or could be another folder for an engine that decodes it or splits it at a query or
-        fragment."""
+        """Reads a location that a client sent. Raises `BadRequest` if it is not an absolute URI, is too long, has a
+        control character, a backslash, an empty level outside of a file system, or a host in one, or could be another
+        folder for an engine that decodes it or splits it at a query or fragment."""
         location = cls.parse_stored(text)
         if location.collapsed:
             raise BadRequest(
@@ -119,7 +119,8 @@ class Location:
 
     @property
     def path(self) -> str:
-        """The location's path as written, without slashes at its ends: the key of the object in its bucket."""
+        """The location's path as written, without empty levels and slashes at its ends: unless it is `collapsed` or in
+        a file system, the key of the object in its bucket."""
         return "/".join(self.segments)
 
     @property

@@ -37,16 +37,16 @@ def key_hash(scope: str, key: str) -> str:
 
 
 def payload_hash(body: JsonValue) -> str:
-    """Returns SHA-256, in hex, of a body in canonical JSON (RFC 8785). Integers beyond 2^53 (snapshot ids) are replaced
-    by objects with their digits, because RFC 8785 rejects or rounds them."""
+    """Returns SHA-256, in hex, of a body in canonical JSON (RFC 8785). Integers of 2^53 and more, or -2^53 and less
+    (snapshot ids), are replaced by objects with their digits, because RFC 8785 rejects or rounds them."""
     import rfc8785  # deferred: a cold start for a read does not pay for it
 
     return hashlib.sha256(rfc8785.dumps(_safe(body))).hexdigest()
 
 
 def _safe(value: JsonValue) -> JsonValue:
-    """Returns a value of JSON in which integers beyond 2^53 are objects with a text, as other readers would round
-    them."""
+    """Returns a value of JSON in which integers of 2^53 and more, or -2^53 and less, are objects with a text, as other
+    readers would round them."""
     if isinstance(value, dict):
         return {key: _safe(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -139,7 +139,8 @@ class WriteSet:
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One slot of an idempotency key's marker: the attempt that has written it, the attempt's write set, the request
-    (only slot 0 must have it), and in a final slot the answer.
+    (only slot 0 must have it, another may have an empty one), and in a final slot the answer, or an object in place of
+    it (`COLLECTED`, `CLOSED`).
 
     `written_ms` is the store's time of the write, 0 in a slot that is not written yet.
     """
@@ -152,7 +153,8 @@ class Slot:
 
     @property
     def final(self) -> bool:
-        """Whether this slot of an idempotency key's marker holds the final answer to the request."""
+        """Whether this slot of an idempotency key's marker holds the final answer to the request, or an object in place
+        of it (`COLLECTED`, `CLOSED`)."""
         return self.answer is not None
 
     @property

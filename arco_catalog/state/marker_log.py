@@ -9,11 +9,12 @@ from storage_backends import ABSENT, Applied, Found, Missing, PreconditionFailed
 
 
 class MarkerLog:
-    """The slots of one idempotency key's marker, as one request reads and extends them. `slots` are the slots read so
-    far, from 0 on without gaps, but without those by which settings with a number below `settings` closed the marker.
-    `keyless` are the attempts of the slots left out after which the request may have been carried out without its key.
-    `now_ms` is the store's time of the last answer, from which ages are computed. `earlier_hash` names the marker in
-    which an older version of the program would have stored this request, if that is another."""
+    """The slots of one idempotency key's marker, as one request reads and extends them. `slots` are the slots read or
+    put so far, from 0 on without gaps, but without those by which settings with a number below `settings` closed the
+    marker. `keyless` are the attempts of the slots left out after which the request may have been carried out without
+    its key. `now_ms` is the store's time of the last slot that was read, missed or put, from which ages are computed; 0
+    before. `earlier_hash` names the marker in which an older version of the program would have stored this request, if
+    that is another."""
 
     def __init__(
         self,
@@ -101,5 +102,6 @@ class MarkerLog:
         return True
 
     def age_ms(self) -> int:
-        """Returns how long ago the last slot of the marker was written, by the store's clock, in milliseconds."""
+        """Returns how long before the store's last answer about the marker the last of `slots` was written, in
+        milliseconds of the store's clock. There must be a slot."""
         return self.now_ms - self.slots[-1].written_ms

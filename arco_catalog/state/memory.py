@@ -66,14 +66,14 @@ def limit_for_large(size: int) -> int:
 
 
 def parsed_bytes(size: int, values: int) -> int:
-    """Returns the memory in bytes that parsing and changing a metadata file needs, given its size in bytes and the
-    number of its JSON values."""
+    """Returns the memory in bytes that parsing and changing a metadata file needs besides the file itself, given its
+    size in bytes and the number of its JSON values (0 if they were not counted)."""
     return max(PARSED_WEIGHT * size, VALUE_BYTES * values)
 
 
 class OutOfMemory(StoreUnavailable):
-    """Other requests used the memory that this one needs, and did not free it in time. Nothing was changed, and a retry
-    may succeed, so callers handle it like a store that does not answer."""
+    """Other requests or tasks used the memory that this one needs, and did not free it in time. The wait changed
+    nothing, and a retry may succeed, so callers handle it like a store that does not answer."""
 
 
 @dataclass(slots=True)
@@ -97,8 +97,9 @@ class _Share:
         self._waiting: deque[_Waiter] = deque()
 
     def take_now(self, size: int, owner: str | None, *, starts: bool) -> bool:
-        """Takes `size` bytes of memory for an owner if they are free, no request waits, and the owner's other requests
-        leave room. Returns whether it did. `starts`: the request has no memory of this share yet."""
+        """Takes `size` bytes of memory for an owner if they are free and no request waits; if the request `starts`,
+        because it has no memory of this share yet, also only if the owner's other requests leave room. Returns whether
+        it did."""
         if self._waiting or self.used + size > self.limit:
             return False
         if self._of_owners and self._exceeds(size, owner, starts):
@@ -304,7 +305,8 @@ class Hold:
 
 
 class Allocation:
-    """An amount of memory that a request has taken from the account of the process."""
+    """An amount of memory that a request or task has taken: the present `size`, in bytes, of a `share`. The share is
+    None and the size 0 if nothing was taken, because the account counts nothing or the amount was 0."""
 
     def __init__(self, share: _Share | None, size: int, owner: str | None = None) -> None:
         self.share = share

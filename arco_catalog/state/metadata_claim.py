@@ -1,5 +1,5 @@
-"""The claim on one metadata file: by a registration, which needs the file, or by the cleaning after a commit, which
-removes it.
+"""The claim on one metadata file: by a registration, which needs the file, or by the cleaning after a commit or a
+collection, which removes it.
 
 A claim is an object that is created once and never changed. The process that creates it decides, and others read the
 decision. So a registration can't lose the file to a concurrent cleaning, in any order of their calls, and also if one
@@ -22,9 +22,10 @@ class Claim(StrEnum):
     """The two decisions about a metadata file that a stored claim can record."""
 
     REGISTERED = "registered"
-    """A table or view may have been registered from the file, so it is never removed."""
+    """A table or view may have been registered from the file, so no cleaning or collection removes it; a purge may."""
     REMOVED = "removed"
-    """The file left the metadata log of its table and is removed, so it can't be registered any more."""
+    """The file left the metadata log of its table, or never became current, and is removed, so it can't be registered
+    any more."""
 
 
 async def claim(state: State, file: Location, wanted: Claim, *, entity: str, claim_id: str) -> Claim:

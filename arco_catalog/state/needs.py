@@ -2,8 +2,8 @@
 segments that must be loaded first.
 
 Such a computation is a generator, `Steps`. It yields the lookups that it needs next, is resumed when their segments are
-loaded, and returns the result. So it is a pure function of the index, runs once, and never mistakes an entry that was
-not loaded for one that does not exist.
+loaded, and returns the result. So it is a pure function of the index, and of the calls outside of the index that it
+requests (`Needs.call`), runs once, and never mistakes an entry that was not loaded for one that does not exist.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence

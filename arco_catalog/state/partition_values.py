@@ -95,7 +95,10 @@ def _decimal_converter(scale: int) -> Convert:
 
     def convert(value: object) -> PartitionValue:
         if not isinstance(value, bytes) or len(value) > MAX_DECIMAL_BYTES:
-            raise Unreadable("a partition of the manifest has no decimal where its spec has one")
+            raise Unreadable(
+                f"a partition of the manifest has no decimal, of at most {MAX_DECIMAL_BYTES} bytes, where its spec has "
+                "one"
+            )
         unscaled = int.from_bytes(value, signed=True)
         return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 

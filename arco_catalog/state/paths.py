@@ -35,7 +35,7 @@ class Paths:
 
     @property
     def warehouse(self) -> str:
-        """The folder in which tables have their default locations."""
+        """The folder in which tables have their default locations, in a catalog outside of realms."""
         return self._under("warehouse")
 
     @cached_property
@@ -63,7 +63,7 @@ class Paths:
 
     @property
     def entity_values(self) -> str:
-        """Prefix of the keys of the values of all entities."""
+        """Prefix of the keys of the values of entities, such as the properties of namespaces."""
         return f"{self.state}/core/entities/"
 
     @property
@@ -86,7 +86,7 @@ class Paths:
 
     @property
     def bell(self) -> str:
-        """The key of the bell, an object that changes when a process stores a proposal."""
+        """The key of the bell, an object that processes change to announce proposals."""
         return f"{self.state}/core/bell.json"
 
     @property
@@ -161,7 +161,7 @@ class Paths:
         return f"{self.open_tasks}{time:%Y%m%dT%H%M%S}{not_before_ms % 1000:03}Z-{task}"
 
     def read_open_task(self, key: str) -> tuple[str, int] | None:
-        """Returns the task's id and the time, in milliseconds, in the key of a hint; None for any other key."""
+        """Returns the task's id and the time, in milliseconds, in the key of a hint; None for a key of another form."""
         match = re.fullmatch(_HINT, key.removeprefix(self.open_tasks))
         if match is None:
             return None
@@ -244,7 +244,7 @@ class Paths:
 
     @property
     def registry_floor(self) -> str:
-        """The key of the floor up to which commits of the registry may have been collected."""
+        """The key of the floor before which commits of the registry may have been collected."""
         return f"{self.collector}registry.json"
 
     def kept_aside(self, keeping: str, key: str) -> str:
@@ -254,7 +254,7 @@ class Paths:
 
     @property
     def events(self) -> str:
-        """Prefix of the keys of all receipts, and of OpenLineage events."""
+        """Prefix of the keys of all receipts, of OpenLineage events, and of the late marks on days."""
         return f"{self.state}/events/"
 
     def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
@@ -421,8 +421,8 @@ OBJECT_KINDS = (
 
 
 def record_kind(key: str) -> str:
-    """Returns the name of the kind of object under a key. A table's files are `metadata`, and the records of a realm,
-    apart from its catalogs, are `realm`."""
+    """Returns the name of the kind of object under a key. The records of a realm, apart from its catalogs, are `realm`,
+    and objects outside of all state, such as a table's files, are `metadata`."""
     _, state, rest = f"/{key}".partition("/_catalog/")
     if not state:
         return "realm" if "/_realm/" in f"/{key}" else "metadata"

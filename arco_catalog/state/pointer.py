@@ -24,7 +24,8 @@ MAX_PREVIOUS_DROPS = 10
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """The location of a metadata file and its time (`last-updated-ms`), which determines the path of its receipt."""
+    """The location of a metadata file and its time in milliseconds, which determines the path of its receipt: of a
+    table's file `last-updated-ms`, of a view's the time of the commit."""
 
     location: str
     ms: int
@@ -108,13 +109,14 @@ class Pointer:
 
     @property
     def registered_from(self) -> str | None:
-        """The metadata file with which the entity was registered; None for an entity that was created here. Another
-        catalog has written that file and those in its history."""
+        """The metadata file with which the entity was registered; None for an entity that was created here. That file
+        and those in its history count as written by another catalog."""
         return optional_text(mapping(self.document, "origin"), "registered")
 
     @property
     def is_file_written_here(self) -> bool:
-        """Whether this catalog has written the current metadata file, so that no other catalog removes it."""
+        """Whether this catalog has written the current metadata file, so that no other catalog removes it; False for
+        the file with which the entity was registered."""
         return self.metadata.location != self.registered_from
 
     @property
@@ -189,8 +191,8 @@ class Pointer:
         return moved
 
     def fenced(self, move: str) -> "Pointer":
-        """Returns the pointer after a move that changes only the version and the list of moves, and ends a turn, so
-        that no write that was sent for the old version can apply any more."""
+        """Returns the pointer after a move that changes only the id, sequence number and list of moves, and ends a
+        turn, so that no write that was sent for the old version can apply any more."""
         return self._moved(move, {})
 
     def reserved(self, turn: Turn) -> "Pointer":

@@ -93,8 +93,8 @@ def find_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntry | 
 
 @dataclass(frozen=True, slots=True)
 class AttachedPolicy:
-    """The index entry of a policy's attachment on the side of the target: the name, type and inheritance of the
-    policy."""
+    """The index entry of a policy's attachment on the side of the target: the namespace, name, type and inheritance of
+    the policy, and the parameters of the attachment."""
 
     json: JsonObject
 

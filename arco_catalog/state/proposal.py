@@ -19,8 +19,8 @@ class Proposal:
     the plan relies on.
 
     `base` is the sequence number of a HEAD up to which the attempt has seen that it is neither committed nor cancelled.
-    `written_ms` is the store's time of the first object that was written for the change. `tombstones` are the keys of
-    the tombstones that the change adds: these get their order from the commit that takes the change in.
+    `written_ms` is a time of the store's clock before any object was written for the change. `tombstones` are the keys
+    of the tombstones that the change adds: these get their order from the commit that takes the change in.
     """
 
     operation: Operation

@@ -93,9 +93,10 @@ class ReachedFile:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A part of a purge's inventory, which was taken from the table's metadata file `current` on, with the `position`
-    after it. `files` are metadata files, the newest first, `lists` manifest lists, and `statistics` files of
-    statistics; `ignored` are metadata files that were met and are not the table's, or are not there. `before` are the
-    ids of up to `MAX_LINKS` chunks before, the last first."""
+    after it. `files` are metadata files, of those that were current the newest first, `lists` manifest lists,
+    `statistics` files of statistics; `ignored` are metadata files that were met and are not the table's, or are not
+    there. `before` are the ids of up to `MAX_LINKS` chunks before, the last first. An inventory in memory is one chunk,
+    with an empty `id` and `current`."""
 
     current: str
     position: Position

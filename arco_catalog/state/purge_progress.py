@@ -38,10 +38,11 @@ class Progress:
 
     `inventory` is the last chunk of the names to delete, `chunk` the current one, and `chunk_done` the number of its
     names that are done. `deleting` means that files may have been deleted. `files` and `bytes` count deleted files,
-    `outside` those that are outside the table's locations and stay, and `unaddressable` those that have no key. `gone`
-    counts the metadata files, manifest lists and manifests that should exist and do not; it is not counted for a table
-    that was `handed_over` to a delegation service, whose deletions the other counts include. `unread` are other tables
-    with files that can't be read, and `missing_since_ms` is when the first missing file of one was found.
+    also if they were not there any more, `outside` those that stay, because they are outside the table's locations or
+    no object of the store can have the name, and `unaddressable` files with an empty level, `.` or `..` in the name.
+    `gone` counts the metadata files, manifest lists and manifests that should exist and do not; it is not counted for a
+    table that was `handed_over` to a delegation service, whose deletions the other counts include. `unread` are other
+    tables with files that can't be read, and `missing_since_ms` is when the first missing file of one was found.
 
     With the `anti_join` (docs/design/purge.md#rule-19) `done` counts the finished ones of the `parts` of the first
     phase, `shared` means that other tables refer to files at the locations, `kept` counts those files, and `kept_for`
@@ -179,7 +180,8 @@ def _phase_of(checkpoint: JsonObject) -> Phase:
         return Phase(name)
     except ValueError:
         raise InternalError(
-            f"a purge's checkpoint has the unknown phase {name!r}: run the version of the program that wrote it"
+            f"a purge's checkpoint has the unknown phase {name!r}: if another version of the program wrote it, run "
+            "that one"
         ) from None
 
 

@@ -48,8 +48,9 @@ class RangeRead:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What the plan of a registry change relies on, as digests: the fields of HEAD outside of the index (`settings`),
-    the entries of keys (None for a key without one), scans by prefix, and holds by location."""
+    """What the plan of a registry change relies on, as digests: the fields of HEAD apart from the index, the commit and
+    the history (`settings`), the entries of keys (None for a key without one), scans by prefix, and holds by
+    location."""
 
     settings: str
     keys: Mapping[str, str | None]
@@ -84,8 +85,9 @@ class Reads:
     def _found(
         cls, head: RegistryState, keys: Iterable[str], ends: Mapping[str, str | None], holds: Iterable[str]
     ) -> Self:
-        """Returns the digests of what is on a HEAD: of its fields outside of the index, of the entries of `keys`, of
-        the ranges of prefixes up to `ends` (None for a whole range), and of the holds on locations."""
+        """Returns the digests of what is on a HEAD: of its fields apart from the index, the commit and the history, of
+        the entries of `keys`, of the ranges of prefixes up to `ends` (None for a whole range), and of the holds on
+        locations."""
         index = head.index
         return cls(
             settings=_digest({name: value for name, value in head.document.items() if name not in _HISTORY}),

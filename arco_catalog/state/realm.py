@@ -164,7 +164,7 @@ class PrincipalEntry(DescribedEntry):
     @property
     def subject(self) -> str | None:
         """The principal's identity at an issuer of tokens: the issuer and the subject, separated by a space. None for a
-        principal that this realm authenticates."""
+        principal that only this realm authenticates, by a client id and a secret, which every principal has."""
         return optional_text(self.json, "subject")
 
     @property
@@ -219,7 +219,8 @@ def name_under(index: Index, key: str) -> str | None:
 
 
 def principal_edits(principal: PrincipalEntry) -> Edits:
-    """Returns the index changes that store a new principal, or a changed one whose client id is the old one."""
+    """Returns the index changes that store a new or changed principal. They do not remove the keys of a former
+    client id or subject."""
     there: JsonObject = {"name": principal.name}
     edits: dict[str, JsonObject | None] = {
         principal_key(principal.name): principal.json,

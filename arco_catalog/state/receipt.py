@@ -39,8 +39,8 @@ def event_id(metadata: MetadataFile, key: str) -> str:
 
 def pending(*, entity: str, metadata: MetadataFile, base: MetadataFile | None, details: JsonObject) -> JsonObject:
     """Returns the pending receipt of an attempt that makes `metadata` the current file of an entity, in place of
-    `base`, None for a create. `details` are the fields that only the writer can fill, such as the author, the source
-    and the request."""
+    `base`, None for a create; also of an earlier commit whose receipt is restored. `details` are the further fields,
+    such as the table's uuid and the source, and the author and the request, which only the writer can fill."""
     key = commit_key(entity, metadata.location)
     return {
         "version": VERSION,

@@ -81,8 +81,8 @@ class ClockReading:
 
     def is_younger(self, limit_ms: int, runtime: Runtime) -> bool:
         """Whether less than `limit_ms` milliseconds have passed since the clocks were read, by both clocks: the clock
-        since boot may stop while a function is frozen. False if the wall clock was set back, since by how much is
-        unknown."""
+        since boot may stop while a function is frozen. False if the wall clock is behind the reading: it was set back,
+        by how much is unknown."""
         wall_ms, boot_ms = runtime.clocks()
         return 0 <= wall_ms - self.wall_ms < limit_ms and boot_ms - self.boot_ms < limit_ms
 

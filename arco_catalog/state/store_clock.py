@@ -24,7 +24,7 @@ class StoreClock:
     def update(self, sent_ms: int, received_ms: int, store_ms: int) -> None:
         """Sets the correction of the machine's clock to the store's after an answer: 0 if the clocks agree, else the
         least that makes them agree. `sent_ms` and `received_ms` are times of the machine's clock, `store_ms` is the
-        store's time in the answer, in whole seconds."""
+        store's time in the answer, in milliseconds too, but rounded down to a whole second."""
         lowest, highest = store_ms - received_ms, store_ms + PRECISION_MS - sent_ms
         self.behind_ms = max(lowest, min(0, highest))
 

@@ -22,12 +22,13 @@ from storage_backends.lazy_dataclass import dataclass
 class Subscription:
     """A subscription with its progress.
 
-    `sink` is the URL or name of the receiver. `secret` signs the requests to a webhook; None for other receivers.
-    `event_filter` has the form of requests for events. All events up to the number `cursor` were delivered, kept as
-    dead letters, or not selected; the feed is read on from `token`, which is that of this event, None for
-    the beginning of the feed. `failures` attempts in a row to deliver failed, of which `tries`
-    may have failed because of the next event; the last one failed for the reason `problem`. The next attempt is made
-    from `next_ms` on, a time of the store's clock in milliseconds since 1970.
+    `sink` is the URL or name of the receiver. `secret` signs the requests to a webhook; None for other receivers. With
+    `allows_private` a webhook may have a private address. `event_filter` has the form of requests for events. All
+    events up to the number `cursor` were delivered, kept as dead letters, not selected, or came before the place where
+    the subscription begins; the feed is read on from `token`, which is that of this event, None for the beginning of
+    the feed. `failures` attempts in a row to deliver failed, of which `tries` may have failed because of the next
+    event; the last one failed for the reason `problem`. The next attempt is made from `next_ms` on, a time of the
+    store's clock in milliseconds since 1970.
     """
 
     name: str

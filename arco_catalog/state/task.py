@@ -1,8 +1,8 @@
 """One version of a background task: its payload, its progress, and the lease of its worker
 (docs/design/tasks.md#records).
 
-A version never changes. Methods that change a task return its next version, and raise `InternalError` if the table of
-statuses does not allow the change.
+A version never changes. Methods that change a task return its next version, except `quiet`, which changes one that is
+not saved yet. They raise `InternalError` if the table of statuses does not allow the change.
 """
 
 from collections.abc import Mapping
@@ -139,7 +139,8 @@ class Task:
 
     @property
     def attempts(self) -> int:
-        """The number of consecutive attempts that failed or were lost without a new checkpoint."""
+        """The number of consecutive attempts that failed or were lost without progress: without a new checkpoint, or,
+        by `NoProgress`, in spite of one."""
         return integer(self.document, "attempt_count")
 
     @property
@@ -182,7 +183,8 @@ class Task:
 
     @property
     def summary(self) -> str | None:
-        """The task's last result or error in one sentence, None if there is none."""
+        """The result or error of the task's last attempt in one sentence; None until an attempt ends, and again once
+        another one begins, or an operator submits the task again."""
         return optional_text(self.document, "result_summary")
 
     def quiet(self, quiet_ms: int) -> "Task":
@@ -301,8 +303,8 @@ def table_identity(payload: JsonObject) -> JsonObject:
 
 
 def name_in_log(task: Task) -> str:
-    """Returns the name of a task in a log line: its id, and the correlation id of the request that made it; only the id
-    if the payload is invalid."""
+    """Returns the name of a task in a log line: its id, and the payload's correlation id, `None` without one; only the
+    id if the payload is invalid."""
     try:
         return f"task {task.id} (correlation id {correlation_id(task.payload)})"
     except InternalError:  # the task's failure is logged by this name, and must not hide behind another

@@ -31,7 +31,8 @@ class StoredTask:
 
     @property
     def is_held(self) -> bool:
-        """Whether a worker may still have a valid lease on the task."""
+        """Whether a worker may still have a valid lease on the task, by the store's clock. False also if that clock was
+        set back by more than `CLOCK_TOLERANCE_MS` since the write, although the lease may then last."""
         return self.task.status in LEASED and not has_passed(self.now_ms - self.written_ms, self.task.lease_ms)
 
 
@@ -53,8 +54,8 @@ class Hint:
 
     @property
     def is_old(self) -> bool:
-        """Whether the hint is at least `LOST_HINT_MS` old, by the store's clock. If its task has no version by then,
-        the hint counts as lost."""
+        """Whether the hint is at least `LOST_HINT_MS` old, by the store's clock, or that clock was set back by more
+        than `CLOCK_TOLERANCE_MS` since the write. If its task has no version by then, the hint counts as lost."""
         return has_passed(self.now_ms - self.written_ms, LOST_HINT_MS)
 
     def is_of_the_past(self, ended: Task) -> bool:

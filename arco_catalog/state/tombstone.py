@@ -50,7 +50,8 @@ class Tombstone:
 
     @property
     def operation(self) -> str:
-        """The id of the drop that made this tombstone, which the pointer has as a mark."""
+        """The id of the drop that made this tombstone. The drop also puts it as a mark on the pointer, if the relation
+        has one. Raises `InternalError` if the tombstone has none."""
         return text(self.json, "operation")
 
     @property
@@ -80,7 +81,8 @@ class Tombstone:
 
     @property
     def purge_after_ms(self) -> int:
-        """The earliest time at which the purge begins."""
+        """The earliest time at which the purge begins, in milliseconds since 1970, by the store's clock. Raises
+        `InternalError` if the tombstone has none, as after a drop without a purge."""
         return integer(self.json, "purge_after")
 
     @property
@@ -99,8 +101,8 @@ class Tombstone:
 
     @property
     def begun_version(self) -> int | None:
-        """The number of the version of the task that had the lease when the purge began; None if an earlier version of
-        this program began it."""
+        """The number of the version of the purge's task with which that lease began under which the purge began last;
+        None if no purge has begun, or an earlier version of this program began it."""
         begun = self.json.get("begun_version")
         return begun if isinstance(begun, int) else None
 
@@ -111,8 +113,8 @@ class Tombstone:
 
     def begun(self, index: Index, fence: int) -> Steps[Edits]:
         """Returns the index changes by which the purge of the dropped table begins: its tombstone is in the state
-        `PURGING`, and the table holds its locations. `fence` is the number of the task's version that has the lease,
-        which the tombstone keeps to fence earlier leases."""
+        `PURGING`, and the table holds its locations. `fence` is the number of the task's version with which the lease
+        began; the tombstone keeps it to fence earlier leases."""
         held = yield from reclaimed_holds(
             index, self.entity, self.locations, {"state": PURGING, "task": self.task}, name=(*self.namespace, self.name)
         )
@@ -126,8 +128,8 @@ class Tombstone:
 
     def returned(self, fence: int) -> Edits:
         """Returns the index changes that cancel a purge which has deleted no file: the table no longer holds its
-        locations, and the task stays in the tombstone. `fence` is the number of the task's version that has the
-        lease."""
+        locations, and the task stays in the tombstone. `fence` is the number of the task's version with which the
+        lease began."""
         holds: Edits = {location_key(location, self.entity): None for location in self.locations}
         return {**self._with(state=DROPPED, task_version=fence), **holds}
 

@@ -59,13 +59,15 @@ class LoopWork:
 
     async def run(self, size: int, work: Callable[[], T]) -> T:
         """Runs a piece of the request's work, with input of `size` bytes, and returns the result: in the event loop if
-        all pieces until now have less than `SMALL_BYTES` together, otherwise in a worker thread, as `off_loop` does."""
+        all pieces up to this one have less than `SMALL_BYTES` together, otherwise in a worker thread, as `off_loop`
+        does."""
         self._size += size
         return await off_loop(max(size, min(self._size, SMALL_BYTES)), work)
 
 
 async def wait_for_threads() -> None:
-    """Returns when no worker thread runs work of this event loop. Simulated time must not advance before."""
+    """Returns when no work of this event loop runs in a worker thread or waits for one. Simulated time must not advance
+    before. Work whose caller was cancelled does not count, although it may still run."""
     loop = asyncio.get_running_loop()
     while pending := [each for each in _PENDING if each.get_loop() is loop and not each.done()]:
         await asyncio.wait(pending)
@@ -73,8 +75,8 @@ async def wait_for_threads() -> None:
 
 def _run(size: int, work: Callable[[], T]) -> T:
     """Runs work in the worker thread that calls this, and returns the result. Work with large input (`size` is its
-    bytes) waits until other large work is over. Garbage collection runs between two of them, not during one: what
-    requests leave in cycles meanwhile would else wait for the end of all of them."""
+    bytes) waits until other large work is over. Python's collector of cycles is paused while work runs, but not while
+    it waits: garbage of requests would else be kept until no large work is left."""
     with _LARGE_WORK if size >= LARGE_BYTES else nullcontext(), CYCLE_COLLECTOR.pause():
         return work()
 

@@ -43,7 +43,7 @@ class Writers:
     def of(cls, document: JsonObject) -> Self:
         """Returns the programs that have committed, up to the commit with this document. A program without the field
         repeats it as it was: so if the field does not have this commit, it counts as one by a program of
-        `FIRST_VERSION`. Raises `InternalError` if the commit has no time."""
+        `FIRST_VERSION`. Raises `InternalError` if such a commit has no time."""
         stored = mapping(document, "writers")
         parsed = {int(version): LastCommit.parse(each) for version, each in stored.items() if version.isdecimal()}
         last = {version: commit for version, commit in parsed.items() if commit is not None}

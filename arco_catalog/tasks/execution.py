@@ -56,7 +56,8 @@ class EarlierLeases(NotYet):
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The result of a successful background task: a summary in one sentence, and details."""
+    """The result of a background task that is over: a summary in one sentence, and details; of a failed one the reason,
+    and no details."""
 
     summary: str
     details: JsonObject
@@ -98,8 +99,8 @@ class Executor(Protocol):
 
     async def abandon(self, execution: "Execution", reason: str) -> None:
         """Makes the changes that a background task which has failed for good requires before it ends; `reason` is why
-        it failed. Raises `LeaseLost`; after this or any other exception the task has not ended, and is executed again
-        under another lease."""
+        it failed. Raises `LeaseLost`; after this or any other exception the task has not ended, and under another lease
+        it is executed again, or abandoned again if no attempt is left."""
         ...
 
 
@@ -149,7 +150,7 @@ class Execution:
         lease is over."""
         left_ms = self._lease.left_ms()
         if left_ms <= 0:
-            raise LeaseLost("the lease of the task has run out")
+            raise LeaseLost("the lease of the task has run out, or the machine's clock was set back since it began")
         return task_session(self.catalog, self.task.id, self.runtime.now_ms() + left_ms)
 
     def require_earlier_leases_over(self) -> None:
@@ -180,8 +181,7 @@ class Execution:
 
     async def progress(self, checkpoint: JsonObject, files: int) -> None:
         """Sets a checkpoint, which the next renewal of the lease stores, and counts `files`. Once `RENEW_AFTER_FILES`
-        files or more were counted since the last renewal, it renews the lease at once. That raises `LeaseLost` if this
-        worker no longer has the task, and `StoreError` if the store fails or the outcome is unknown."""
+        files or more were counted since the last renewal, it renews the lease at once, and raises as `renew` does."""
         self._checkpoint = checkpoint
         self._files += files
         if self._files >= RENEW_AFTER_FILES:
@@ -190,7 +190,8 @@ class Execution:
     async def renew(self) -> None:
         """Renews the lease of the task by storing its next version with the last checkpoint, and calls the guard if
         there is one. Raises `LeaseLost`, also from the guard, and `StoreError` if the store fails or the outcome is
-        unknown: the lease then keeps its old end (docs/design/tasks.md#rule-5)."""
+        unknown: the lease then keeps its old end (docs/design/tasks.md#rule-5). A `StoreError` of the guard is raised,
+        too, after the lease was renewed."""
         self._files = 0
         await self.advance(lambda task: task.renewed(record=self.runtime.ulid(), checkpoint=self._checkpoint))
         if self.guard is not None:
@@ -198,8 +199,8 @@ class Execution:
 
     async def advance(self, make: Callable[[Task], Task]) -> None:
         """Stores the next version of the task, which `make` returns for the last one, and so renews the lease. Raises
-        `LeaseLost` if the lease is over, another worker has the task, or the task has ended or was scheduled, and
-        `StoreError` if the store fails or the outcome is unknown."""
+        `LeaseLost` if the lease is over, another worker has the task, or the task is over, was scheduled or deleted,
+        and `StoreError` if the store fails or the outcome is unknown."""
         async with self._lock:
             while True:
                 session = self.session()
@@ -221,7 +222,7 @@ class Execution:
     async def heartbeat(self) -> None:
         """Renews the lease in a loop that does not end, every `RENEW_AFTER_MS`, or every eighth of a short lease. Early
         in a lease it renews sooner if there is a new checkpoint to store, because a worker that is killed within
-        seconds would leave none otherwise. Logs a renewal that the store did not confirm, and tries again. Raises
+        seconds would leave none otherwise. Logs a `StoreError` of a renewal or of the guard, and tries again. Raises
         `LeaseLost` when the lease is over or lost to another worker, or when the guard raises it."""
         every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
         young_ms = FIRST_PROGRESS_MS
@@ -237,7 +238,8 @@ class Execution:
                 await self.renew()
             except StoreError as error:  # the lease has its old end, before which the loop tries again
                 _LOG.warning(
-                    "the lease of %s was not renewed, and the worker tries it until the lease ends: %s",
+                    "the store did not confirm the renewal of the lease of %s, or the check after it failed; the "
+                    "worker tries both again before the lease ends: %s",
                     name_in_log(self.task),
                     error,
                 )

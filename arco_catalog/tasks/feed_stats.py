@@ -12,8 +12,9 @@ MAX_REASONS = 20
 class FeedStats:
     """The counts of steps of a sequencer: `records` that it numbered, `segments` that it made, `lost_segments` that
     another sequencer made first, `gaps` in the feed, tables or views that could not be read (`failed`, and the first
-    `reasons`), and runs that ended with an error (`errors`). `lag_ms` is the maximum age of a change that entered, by
-    the wall clock; 0 if none did. `is_end` is whether the last step entered all that it found."""
+    `reasons`), and runs that ended with an error and subscriptions whose task could not be made (`errors`). `lag_ms` is
+    the maximum age of a change that entered, by the wall clock; 0 if none did. `is_end` is whether the last step
+    entered all that it found."""
 
     records: int = 0
     segments: int = 0

@@ -24,7 +24,8 @@ class _Observation:
 
     def left_ms(self) -> int:
         """Returns for how many milliseconds this read of a task still allows work under another process's lease: until
-        the end of the lease, and at most `TRUSTED_MS` after the read. 0 or less if it allows none any more."""
+        `margin_ms` before the end of the lease, and at most `TRUSTED_MS` after the read. 0 or less if it allows none
+        any more."""
         return min(self.lease.left_ms() - self.age_ms, TRUSTED_MS - self.lease.elapsed_ms())
 
 
@@ -40,7 +41,8 @@ class FollowedLease:
 
     async def keep_up(self) -> None:
         """Reads the task, unless the last read allows work for at least half of `TRUSTED_MS` longer. Raises `LeaseLost`
-        if the lease is over, or another worker has taken the task, or it was given back, and `StoreError`."""
+        if the lease is over, or another worker has taken the task, or it was given back or deleted, or is over, and
+        the errors of `read_task`."""
         if self._left_ms() < TRUSTED_MS // 2:
             await self._read()
             self._require()
@@ -55,7 +57,10 @@ class FollowedLease:
         task was not read yet. Reads nothing."""
         left_ms = self._left_ms()
         if left_ms <= 0:
-            raise LeaseLost("the lease of the task has run out, or was not confirmed in time by a read of the task")
+            raise LeaseLost(
+                "the lease of the task has run out, or was not confirmed in time by a read of the task, or the "
+                "machine's clock was set back"
+            )
         return left_ms
 
     def _left_ms(self) -> int:

@@ -13,14 +13,16 @@ ROUNDED_MS = 1_000
 
 
 class LeaseLost(Exception):
-    """The lease of a worker has run out, or another worker has the task, so that no more work may be done for it."""
+    """No more work may be done under a worker's lease of a task: it has run out, or the machine's clock was set back
+    since it began; another worker has the task; the task is over, was given back or deleted; or the guard of the lease
+    forbids the work, as for the purge of a catalog that was dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
     """The time of a worker's lease of a task: `length_ms` milliseconds from the clock readings `wall_ms` and `boot_ms`,
-    which were taken before the PUT of the task's version that begins or renews the lease. In the last `margin_ms` of it
-    no work is done."""
+    which were taken before the PUT of the task's version that begins or renews the lease, or, by a process that follows
+    another's lease, before a read of the task. In the last `margin_ms` of it no work is done."""
 
     runtime: Runtime
     length_ms: int
@@ -40,8 +42,8 @@ class Lease:
 
     def left_ms(self) -> int:
         """Returns for how many milliseconds a worker may continue under this lease of a task; 0 or less when the lease
-        is over. The lease is over if the wall clock went backwards: the error of the clock is unknown, and other
-        workers may use that clock to decide that the lease is over."""
+        is over. The lease is over if the wall clock was set back to before `wall_ms`: the error of the clock is
+        unknown, and other workers may use that clock to decide that the lease is over."""
         wall = self.runtime.now_ms() - self.wall_ms
         if wall < 0:
             return 0
@@ -55,4 +57,4 @@ class Lease:
     def check(self) -> None:
         """Raises `LeaseLost` once the lease of the task is over, and returns before."""
         if self.left_ms() <= 0:
-            raise LeaseLost("the lease of the task has run out")
+            raise LeaseLost("the lease of the task has run out, or the machine's clock was set back since it began")

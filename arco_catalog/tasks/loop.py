@@ -87,7 +87,9 @@ async def _list_workers(workers: Workers) -> Mapping[str, Worker]:
     try:
         return await workers()
     except (StoreError, CatalogError) as error:
-        _LOG.warning("the catalogs can't be listed, so no task starts until the next poll: %s", error)
+        _LOG.warning(
+            "the catalogs can't be listed, so this poll looks for no due tasks, and the next one tries again: %s", error
+        )
         return {}
 
 

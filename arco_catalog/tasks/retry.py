@@ -18,7 +18,8 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The maximum number of attempts at tasks of one type, and the pauses between them, which grow exponentially."""
+    """The maximum number of attempts at a task of one type that may fail in a row without a new checkpoint, and the
+    pauses between them, which grow exponentially up to a maximum."""
 
     max_attempts: int = 5
     initial_backoff_ms: int = 30_000
@@ -27,7 +28,7 @@ class RetryPolicy:
 
     def backoff_ms(self, failed: int) -> int:
         """Returns the milliseconds from the last of so many failed attempts at a task to the next attempt, at most
-        `max_backoff_ms`."""
+        `max_backoff_ms`; for 0, as after an attempt with a new checkpoint, those after the first."""
         steps = min(max(failed, 1) - 1, 64)  # larger powers could overflow, and the pause has its maximum long before
         return round(min(self.max_backoff_ms, self.initial_backoff_ms * self.multiplier**steps))
 
@@ -72,10 +73,10 @@ class TaskPolicies:
     def parse(cls, properties: Mapping[str, str]) -> "TaskPolicies":
         """Returns the policies of tasks in these properties: `delegation.task.lease.lost-timeout-duration`, and
         `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|max-backoff-duration}`.
-        A type without properties has the default policy, except that a purge (`TABLE_PURGE`) has policies of its own:
-        10 attempts, and a minute after the first; and that no number of attempts ends a delivery of events
-        (`EVENT_DELIVERY`). Raises `ValueError`, which names the property, for an unknown one and
-        for an invalid value."""
+        A type without properties has the default policy. Two types have policies of their own, which the properties of
+        `default` do not change: a purge (`TABLE_PURGE`) has 10 attempts, with a minute after the first, and no number
+        of attempts ends a delivery of events (`EVENT_DELIVERY`). Raises `ValueError`, which names the property, for an
+        unknown one and for an invalid value."""
         policies = cls()
         ordered = sorted(properties, key=lambda name: not name.startswith(f"{POLICIES}{DEFAULT}."))
         for name in ordered:
@@ -108,7 +109,7 @@ class TaskPolicies:
 
 
 def _at_least(least: Number, value: Number) -> Number:
-    """Returns the value as it is. Raises `ValueError` if it is less than `least`."""
+    """Returns the value as it is. Raises `ValueError` if it is less than `least`, or not a number (NaN)."""
     if not value >= least:
         raise ValueError(
             f"a property of tasks must be at least {least}, not {value}, in milliseconds if it is a length of time"

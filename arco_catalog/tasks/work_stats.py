@@ -11,7 +11,8 @@ from storage_backends.lazy_dataclass import dataclass
 class ExpiryStats:
     """Counts of what executions of expiries did: `snapshots` that they removed, and those that were `cleaned` two days
     later: their files were deleted, or are kept for good; `files` that were deleted; expiries that were `held_back`,
-    which kept snapshots or files; and the `failed` ones, tables that a sweep could not read included."""
+    which kept snapshots or files; and the `failed` ones, failed sweeps and tables that a sweep could not read
+    included."""
 
     snapshots: int = 0
     cleaned: int = 0
@@ -31,14 +32,15 @@ class ExpiryStats:
 @dataclass(slots=True)
 class DeliveryStats:
     """Counts of what deliveries of events did: events that receivers have `accepted`; those that were `set_aside` as
-    dead letters; and deliveries that `failed`, which are continued later."""
+    dead letters; and deliveries that `failed`, which are continued later. A run of a delivery that an error of the
+    store ends is not counted."""
 
     accepted: int = 0
     set_aside: int = 0
     failed: int = 0
 
     def add(self, other: "DeliveryStats") -> None:
-        """Adds the counts of another worker to these."""
+        """Adds the counts of another worker, or of a later poll, to these."""
         self.accepted += other.accepted
         self.set_aside += other.set_aside
         self.failed += other.failed

@@ -102,9 +102,9 @@ class Worker:
 
     async def run_until_idle(self) -> int:
         """Makes the tasks that this worker makes by itself, and then fills the event feed, if it is to, and
-        concurrently executes due tasks, until no task is executed any more, because none is left that this worker can
-        execute. Returns how many executions it made. Raises `StoreError` if the hints can't be listed; errors of one
-        task are only logged."""
+        concurrently executes due tasks, until it has gone through all due hints without executing any: tasks may be
+        left that it can't execute, or that met errors. Returns how many executions it made. Raises `StoreError` if the
+        hints can't be listed; errors of the store or catalog in one task are only logged."""
         await self._prepare()
         executed, created = await gather(self._run_all_due(), self.feed())  # to fill a feed may take minutes
         return executed + (await self._run_all_due() if created else 0)
@@ -118,7 +118,7 @@ class Worker:
 
     async def feed(self) -> int:
         """Enters changes into the catalog's event feed, if this worker is to, at best effort, and counts them in the
-        statistics. Returns the number of tasks that were created for it."""
+        statistics. Returns the number of tasks that were created, or found, to deliver events."""
         return 0 if self._feeding is None else await self._feeding(self.stats.feed)
 
     async def _prepare(self) -> None:
@@ -130,13 +130,13 @@ class Worker:
             await self._preparation(self._session("preparation"))
         except (StoreError, CatalogError) as error:
             _LOG.warning(
-                "the daily tasks of catalog %s can't be made, and a later poll makes them: %s", self.warehouse, error
+                "the daily tasks of catalog %s can't be made, and a later poll tries again: %s", self.warehouse, error
             )
 
     async def run_due(self, should_stop: Callable[[], bool]) -> int:
         """Executes the due tasks, the oldest first, `TASKS_AT_ONCE` of them concurrently, so that a long task delays no
         other. It begins no task once `should_stop` returns true. Returns how many executions it made. Raises
-        `StoreError` if the hints can't be listed; errors of one task are only logged."""
+        `StoreError` if the hints can't be listed; errors of the store or catalog in one task are only logged."""
         executed = 0
         hints, listing = self._due_hints(), asyncio.Lock()
 
@@ -182,7 +182,8 @@ class Worker:
             self.stats.waits(hint.now_ms - hint.not_before_ms)
             read = self._read.get(hint.task)
             _LOG.warning(
-                "%s could not be executed because of an error, and a later poll tries it again: %s",
+                "%s could not be read, executed or written, or a hint of it not changed, because of an error, and a "
+                "later poll tries it again: %s",
                 f"task {hint.task}" if read is None else name_in_log(read),
                 error,
             )
@@ -307,12 +308,16 @@ class Worker:
             self.stats.given_back += 1
         except (LeaseLost, StoreError, CatalogError) as error:
             name = name_in_log(execution.task)
-            _LOG.warning("the lease of %s was not given back, so other workers wait until it ends: %s", name, error)
+            _LOG.warning(
+                "the lease of %s was not given back, so other workers wait until it ends, unless it is over: %s",
+                name,
+                error,
+            )
 
     async def _execute(self, execution: Execution, executor: Executor) -> None:
         """Executes a task within its lease, and stores the result: success, failure, or when it runs again, of which it
-        notifies other workers. Raises `LeaseLost`, with nothing stored, if the lease is lost, and as `_end` and `_fail`
-        do."""
+        notifies other workers. Raises `LeaseLost`, and saves no result, if the lease is lost; also raises as
+        `_schedule`, `_end` and `_fail` do."""
         try:
             finished = await _while_leased(execution, executor.execute(execution))
         except LeaseLost:
@@ -334,8 +339,8 @@ class Worker:
 
     async def _retry(self, execution: Execution, executor: Executor, error: Exception) -> None:
         """Schedules the next attempt at a task after a failed one, and notifies other workers, or ends the task as
-        failed if it has no attempts left. If the attempt changed the checkpoint, the count of failed attempts starts at
-        0, unless the error is a `NoProgress`. Logs an error that is none of the store or catalog."""
+        failed if it has no attempts left. If the attempt has saved a new checkpoint, the count of failed attempts
+        starts at 0, unless the error is a `NoProgress`. Logs an error that is none of the store or catalog."""
         policy = self._policies.of(execution.task.kind)
         counts = isinstance(error, NoProgress)
         failed = execution.task.attempts + 1 if counts else execution.task.failed_attempts()
@@ -386,7 +391,11 @@ class Worker:
         """Logs that the task has failed, has the executor abandon it, within the lease, and stores the version with
         which it has failed for good, with the `reason` and the details `extended`. Raises `LeaseLost`, and as `abandon`
         does: then the task has not ended."""
-        _LOG.error("%s has failed, and no worker retries it: %s", name_in_log(execution.task), reason)
+        _LOG.error(
+            "%s has failed, and no worker retries it once the failure is saved: %s",
+            name_in_log(execution.task),
+            reason,
+        )
         await _while_leased(execution, executor.abandon(execution, reason))
         await self._end(execution, Status.FAILURE, TaskResult(reason, {}), extended)
 
@@ -437,7 +446,8 @@ def _quiet_ms(stored: StoredTask) -> int:
 
 async def _while_leased(execution: Execution, work: Coroutine[Any, Any, T]) -> T:
     """Runs work, renews the lease concurrently, and returns the result of the work or raises the error of it. If the
-    lease is lost, the work is cancelled and `LeaseLost` is raised."""
+    lease is lost, or the renewals end with another error, the work is cancelled and `LeaseLost` or that error is
+    raised."""
     try:
         async with asyncio.TaskGroup() as group:
             heartbeat = group.create_task(execution.heartbeat())

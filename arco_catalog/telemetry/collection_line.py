@@ -9,10 +9,11 @@ def collection_line(
     warehouse: str, *, completed: bool, listed: int, collected: int, at_ms: int, namespace: str | None
 ) -> str:
     """Returns the log line, without a line break, of a garbage collection of one catalog's state that was over at
-    `at_ms`. The store had `listed` objects of the state before it, and `collected` of these were deleted: the metric
-    `StateObjects` is the difference. The metrics go to this CloudWatch `namespace`, except one that is zero and no
-    alarm needs. The line has none if that is None, or if the run did not reach the end (not `completed`) and so did not
-    count all objects: the alarm treats missing data as a breach."""
+    `at_ms`. It has `listed` objects of the state and deleted `collected`, which may include metadata files and records
+    that are not in the listing: the metric `StateObjects`, the difference, may thus be too low. The metrics go to this
+    CloudWatch `namespace`, except one that is zero and no alarm needs. The line has none if that is None, or if the run
+    did not reach the end (not `completed`) and so did not count all objects: the alarm treats missing data as a
+    breach."""
     facts: JsonObject = {
         "time": utc_time(at_ms),
         "level": "info",

@@ -1,5 +1,5 @@
-"""The process's own log, with one record a line, as text or JSON. Of an exception it has the class and frames, and the
-text only if the exception is a `CatalogError` or `StoreError`.
+"""The process's own log, with one record a line, as JSON or as text, where an exception adds lines. Of that it has the
+class and frames, and the text only if the exception is a `CatalogError` or `StoreError`.
 
 The texts of these two, which are our own, are safe to log. Any other exception may quote a request's body or a header
 in its text."""

@@ -29,8 +29,8 @@ class PurgeCounts:
         self._running.inc()
 
     def ended(self, end: TaskEnd, seconds: float) -> None:
-        """Counts, by the result, a purge of the delegation service that is over, and how many seconds it took. Takes it
-        off the number of purges that are being executed."""
+        """Counts, by the result, that the delegation service no longer executes a purge in this process, also because
+        the process stops, and how many seconds it took. Takes it off the number of purges that are being executed."""
         self._running.dec()
         self._results[end].inc()
         self._durations.observe(seconds)

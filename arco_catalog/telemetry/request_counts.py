@@ -55,8 +55,9 @@ class RequestCounts:
         """The series that are in use, by labels: to look them up in the library takes longer than to count."""
 
     def observe(self, log: RequestLog) -> None:
-        """Counts a request in Prometheus metrics, by operation, class of status and engine: the duration, the calls to
-        the store, errors and denials, conflicts, the outcome of a change, and the other counts of the request's log."""
+        """Counts a request in Prometheus metrics by operation, class of status and engine, and the duration and number
+        of store calls by operation. Also counts, with other labels or none, errors and denials, conflicts, the outcome
+        of a change, and the other counts of the request's log."""
         label = (log.operation, log.status // 100, engine_of(log.request.client))
         requests = self._of_label.get(label)
         if requests is None:

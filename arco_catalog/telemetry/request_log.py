@@ -52,9 +52,10 @@ class RequestLog:
     """The log of one request. `began` and `ended` are seconds of the clock that measured the store calls of the
     request; `ended_ms` is wall-clock time.
 
-    The middleware sets the other fields when the request is over. `warehouse` is the name of a catalog that exists, or
-    `-`; `operation` and `route` are of the route that handled the request; `error` is the class of the exception that
-    was raised. The principal is among the `stats`. `is_observed`: the observers have got the log."""
+    The middleware sets the other fields when the answer is known, and again when the request is over; the `stats` are
+    filled while it runs. `warehouse` is the name of a catalog that exists, or `-`; `operation` and `route` are of the
+    route that handled the request; `error` is the class of the exception that was raised. The principal is among the
+    `stats`. `is_observed`: the observers have got the log."""
 
     request: RequestSummary
     request_id: str
@@ -98,9 +99,10 @@ class RequestLog:
         return None if self.response is None else self.response.error_type
 
     def facts(self) -> JsonObject:
-        """Returns the fields of a request's log in one flat object, except the path and the time. Names that begin with
-        a capital are dimensions and metrics of CloudWatch. Optional fields without a value are left out. If the request
-        is about one table, the object has the ids of that; if about more, only how many."""
+        """Returns the fields of a request's log in one flat object, except the path, the time and the name of the
+        principal. Names that begin with a capital are dimensions and metrics of CloudWatch. Optional fields without a
+        value are left out. If the request is about one table, the object has the ids of that; if about more, only how
+        many."""
         stats, called = self.stats, self.store.totals()
         facts: JsonObject = {
             "level": "error" if self.failed else "info",

@@ -21,19 +21,19 @@ def function_log(environment: Mapping[str, str]) -> None:
 
 
 def function_telemetry(environment: Mapping[str, str], runtime: Runtime) -> Telemetry:
-    """Returns the telemetry of a function on Lambda: JSON lines with metrics on stdout, and traces if they are
-    configured, which are sent before the response; and audit lines there if ARCO_AUDIT_LOG is `-`. Raises `ValueError`
-    for an invalid metrics namespace and for another ARCO_AUDIT_LOG, and if the traces that are configured are not
-    supported or the extra `otel` is missing."""
+    """Returns the telemetry of a function on Lambda: JSON lines on stdout, with metrics unless ARCO_METRICS_NAMESPACE
+    is empty; audit lines there if ARCO_AUDIT_LOG is `-`; and traces if they are configured, for which a response waits
+    at most `FLUSH_SECONDS`. Raises `ValueError` for an invalid metrics namespace and for another ARCO_AUDIT_LOG, and if
+    the traces that are configured are not supported or the extra `otel` is missing."""
     lines = JsonLines(to_stdout, metrics_namespace(environment))
     return Telemetry([*_spans(environment, flush=True), lines], runtime, _audit(environment, runtime, to_stdout))
 
 
 def lines_telemetry(environment: Mapping[str, str], runtime: Runtime, write: Write, audit: Write) -> Telemetry:
     """Returns the telemetry of a function on another platform than Lambda: JSON lines, without metrics, by `write`;
-    traces if they are configured, which are sent before the response; and audit lines by `audit` if ARCO_AUDIT_LOG is
-    `-`. Raises `ValueError` for another ARCO_AUDIT_LOG, and if the traces that are configured are not supported or the
-    extra `otel` is missing."""
+    traces if they are configured, for which a response waits at most `FLUSH_SECONDS`; and audit lines by `audit` if
+    ARCO_AUDIT_LOG is `-`. Raises `ValueError` for another ARCO_AUDIT_LOG, and if the traces that are configured are not
+    supported or the extra `otel` is missing."""
     exporters = [*_spans(environment, flush=True), JsonLines(write, None)]
     return Telemetry(exporters, runtime, _audit(environment, runtime, audit))
 

@@ -59,7 +59,7 @@ class TaskCounts:
     def count(self, warehouse: str, stats: WorkStats) -> None:
         """Counts in Prometheus metrics the results of a look for due tasks in a catalog: of the tasks that it executed,
         of expiries, and of the event feed and its deliveries. Also sets the gauges of due tasks, unless the look
-        failed, and of the feed's lag, unless the sequencer failed."""
+        failed, and of the feed's lag, unless the sequencer failed or a delivery's task could not be made."""
         for counter, value in (
             (self._executed, stats.executed),
             (self._completed, stats.completed),

@@ -1,4 +1,4 @@
-"""Telemetry of requests: opens a log for each, and hands it to the exporters."""
+"""Telemetry of requests: opens a log for each, and hands it to the observers and exporters."""
 
 import logging
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ class Telemetry:
         """Counts and logs that an exporter or observer failed to take the log of a request."""
         self.dropped += 1
         _LOG.error(
-            "%s failed to export a request, which is missing there; the response is not affected",
+            "%s failed to export a request, which is missing or incomplete there; the response is not affected",
             type(where).__name__,
             exc_info=error,
         )

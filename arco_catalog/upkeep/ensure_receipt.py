@@ -36,9 +36,9 @@ async def ensure_receipt(
     """Writes the committed receipt of a metadata file of an entity, if it is missing, after it has marked the receipt's
     day as late unless that is today; with `dry` writes nothing. Counts the receipt in `stats` if it was missing, and
     reports one that is not equal to the pending receipt. Returns the metadata file before it; None if it is the first
-    one, or if receipts of its time may have been collected (state/floors.py). In the latter case, with `past_floor`,
-    the file before is read from the metadata instead, and no receipt is written. Raises `StoreError`, and `Refusal`,
-    `InternalError` or `MalformedJson` if the file before can't be determined."""
+    one, or if there is no receipt of it and receipts of that time may have been collected (state/floors.py). In the
+    latter case, with `past_floor`, the file before is read from the metadata instead, and no receipt is written. Raises
+    `StoreError`, and `Refusal`, `InternalError` or `MalformedJson` if the file before can't be determined."""
     entity = pointer.entity
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)

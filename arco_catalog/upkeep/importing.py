@@ -30,7 +30,10 @@ Prepared = ImportResult | tuple[Rehearsal, str | None] | CatalogError | StoreErr
 the reason if that replaces the table that is here; or the error by which it can't be registered."""
 
 _LOSING = "to take the source's, drop the one here without purge, which loses the commits made here; then import again"
-_AGAIN = "`arco import realm --refresh` replaces the one here; else drop it without purge, then import again"
+_AGAIN = (
+    "`arco import realm --refresh` replaces the one here, if both catalogs have a uuid of it; else drop it without "
+    "purge, then import again"
+)
 ADVICE = {Standing.DIVERGED: _LOSING, Standing.MOVED: _AGAIN, Standing.MADE_ANEW: _AGAIN}
 """The advice about a table that is not as at the source."""
 

@@ -43,8 +43,8 @@ class RetryLater(CatalogError):
 
 
 class Unfinished(RetryLater):
-    """The time was over before a background job was finished. What is left is done by a new message, or by the next run
-    of the schedule."""
+    """The time was over, or a catalog could not be opened, before a background job was finished. What is left is done
+    by a new message, or by the next run of the schedule."""
 
 
 Report = Callable[[str, WorkStats], None]
@@ -81,8 +81,8 @@ class Workplace:
 
 async def run_job(body: str, workplace: Workplace) -> None:
     """Runs the job of one message. Raises `MalformedJson` for a message that is no JSON, `BadRequest` for an invalid
-    message or job type, `RetryLater` if the job must be run again, `Unfinished` if the time is over before the job is,
-    and `StoreError`."""
+    message or job type, `RetryLater` if the job must be run again, `Unfinished` if this run ends before the job is
+    finished, `InternalError` for a corrupt record, and `StoreError`."""
     if workplace.should_stop():
         raise RetryLater("no time is left to start the background job: its message must be delivered again")
     document = loads(body.encode())
@@ -97,8 +97,8 @@ async def run_job(body: str, workplace: Workplace) -> None:
 
 async def _reconcile(message: Fields, workplace: Workplace) -> None:
     """Writes the missing receipts of the entity that the message names, or else of all entities in all catalogs. Raises
-    `RetryLater` if the time was over or a walk is incomplete, and `BadRequest` for an id that is no ULID or that no
-    catalog has."""
+    `RetryLater` if the time was over, a walk is incomplete or a catalog could not be walked, and `BadRequest` for an id
+    that is no ULID or that no catalog has."""
     entity = message.optional("entity", STRING)
     if entity is None:
         stats = await _reconcile_all(workplace)
@@ -108,8 +108,9 @@ async def _reconcile(message: Fields, workplace: Workplace) -> None:
         raise BadRequest(f"invalid entity id {entity[:64]!r}: expected a ULID")
     if stats.stopped or stats.incomplete:
         raise RetryLater(
-            f"the reconciliation of {stats.incomplete} tables and views is not complete: the message must be delivered "
-            f"once more. Out of time: {stats.stopped}. Could not be read: {stats.unreadable[:MAX_REASONS]}"
+            "the reconciliation is not complete, and the message must be delivered once more: "
+            f"{stats.incomplete} tables and views were not walked to the end. Out of time, or a catalog could not be "
+            f"walked: {stats.stopped}. Could not be read: {stats.unreadable[:MAX_REASONS]}"
         )
 
 
@@ -147,9 +148,9 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
 
 
 async def _tasks(message: Fields, workplace: Workplace) -> None:
-    """Executes the task that the message names, in the catalog that has it; without one, the tasks that are due in
-    every catalog. Passes the counts of each catalog, also of one that failed, to `workplace.report`. Raises
-    `Unfinished` if the time ends before all are executed."""
+    """Executes the task that the message names, in the catalog that has it, if it is due and no worker has it; without
+    one, the tasks that are due in every catalog. Passes the counts of each catalog, also of one that failed, to
+    `workplace.report`. Raises `Unfinished` if the time ends before all are executed."""
     task, total = message.optional("task", STRING), WorkStats()
     end_ms = workplace.request.deadline_ms - workplace.margin_ms
     worked = run_tasks(
@@ -166,14 +167,14 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
             workplace.report(catalog.name, stats)
             total.add(stats)
     if total.stopped:
-        raise Unfinished("the time of this run is over, and due tasks are left: the next run executes them")
+        raise Unfinished("the time of this run is over, and due tasks may be left: the next run executes them")
 
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
-    """Deletes objects that nothing refers to, in every catalog, registry and delegation service. Passes the counts of
-    each to `workplace.report_collection`, and logs if records could not be read. Raises `Unfinished` if the time was
-    over after some objects were deleted, and `RetryLater` if none were, since a continuation could not delete any
-    either."""
+    """Deletes objects that nothing refers to, or of which the retention is over, in every catalog, registry and
+    delegation service. Passes the counts of each to `workplace.report_collection`, and logs if records could not be
+    read. If the time was over, or a catalog could not be opened, raises `Unfinished` if some objects were deleted, and
+    `RetryLater` if none were, since a continuation could not delete any either."""
 
     async def collection(session: Session) -> CollectionStats:
         return await collect(session, delete=True, should_stop=TimeLimit(session, workplace.should_stop))
@@ -186,13 +187,14 @@ async def _collect(message: Fields, workplace: Workplace) -> None:
             total.add(stats)
     if total.unreadable:
         _LOG.error(
-            "a collection kept some objects, since %s records could not be read, such as %s",
+            "a collection kept some objects, since %s records or catalogs could not be read, such as %s",
             total.unreadable_count,
             total.unreadable[:MAX_REASONS],
         )
     if total.stopped:
         left = (
-            f"the time of this run ended before all collections, after {total.count} deletes: another run does the rest"
+            f"the time of this run ended before all collections, or a catalog could not be opened, after {total.count} "
+            "deletes: another run does the rest"
         )
         raise Unfinished(left) if total.count else RetryLater(left)
 

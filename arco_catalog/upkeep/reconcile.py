@@ -41,7 +41,8 @@ MAX_UNANSWERED = 3
 @dataclass(frozen=True, slots=True)
 class ListedPointer:
     """An entity's pointer as it was listed. `named` is whether HEAD had the entity, live or dropped, before the
-    listing, `written_ms` the store's time of the pointer's last write."""
+    listing, false also where the caller of `list_pointers` gave no entities; `written_ms` is the store's time of the
+    pointer's last write."""
 
     entity: str
     version: str
@@ -201,14 +202,15 @@ class TimeLimit:
 
 
 async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
-    """Writes the missing receipts of one entity in one turn, saves the checkpoint unless the walk failed, and returns
-    the counts, with `stopped` if another turn is needed. Raises `BadRequest` for an entity that HEAD does not have,
-    live or dropped. That is most often one of a create that did not commit: the file in the pointer has not become
-    current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
+    """Writes the missing receipts of one entity in one turn, saves the checkpoint unless the walk failed as a whole or
+    the pointer is gone, and returns the counts, with `stopped` if another turn is needed. Raises `BadRequest` for an
+    entity that HEAD does not have, live or dropped. That is most often one of a create that did not commit: the file in
+    the pointer has not become current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
     if not await is_named(session, entity):
         raise BadRequest(
             f"no table or view has the entity id {entity}, live or dropped, so no receipts are written: check the id. "
-            "The create of this entity may not have committed, or the tombstone was collected"
+            "The create of this entity may not have committed, the decision of the transaction that creates it may be "
+            "unreadable, or the tombstone was collected"
         )
     checkpoints = await Checkpoints.read(session.state, [shard_of(entity)])
     done = await walk(session, entity, checkpoints.by_entity.get(entity), should_stop=TimeLimit(session, should_stop))

@@ -30,8 +30,8 @@ async def run_tasks(
 ) -> AsyncGenerator[tuple[DeployedCatalog, WorkStats], None]:
     """Executes the due tasks of each catalog, or the one `task`, and yields the counts of each. Every catalog has an
     equal share of the time that is left until `end_ms`; then the leases of running tasks are released, and `stopped` is
-    set. With `sinks`, and without `task`, it first fills the event feed of each catalog, and delivers events to the
-    receivers that `sinks` makes. A catalog that can't be opened or read is logged, has `error` in its counts, and does
+    set. With `sinks` it delivers events to the receivers that `sinks` makes and, without `task`, also fills the event
+    feed of each catalog. A catalog that can't be opened or read is logged, has `error` in its counts, and does
     not stop the others."""
     for place, catalog in enumerate(catalogs):
         share_ms = (end_ms - runtime.now_ms()) // (len(catalogs) - place)

@@ -45,7 +45,8 @@ def never() -> bool:
 @dataclass(frozen=True, slots=True)
 class WalkResult:
     """The result of one turn in the walk of an entity: the counts of this turn, and the new checkpoint of the entity,
-    None if it is unknown. `more` is whether another turn is needed, `answered` whether the store answered."""
+    None if it is unknown. `more` is whether this turn ended early, so that another is needed, and `answered` is false
+    if it failed as a whole because the store did not answer."""
 
     stats: ReconcileStats
     checkpoint: WalkCheckpoint | None
@@ -151,8 +152,9 @@ class _Turn:
 
     async def _walk(self, span: Span) -> Sequence[Span]:
         """Walks the files of a span from the newest one back, writes their missing receipts, and counts the files. A
-        file that fails is counted as an error and, if it can't be read and a log names the file before, passed over as
-        a failed span. Returns the spans that are left for a later turn: empty if the span is done."""
+        file that fails is counted as an error, unless the session's time is over, and, if it can't be read and a log
+        names the file before, passed over as a failed span, up to `MAX_FAILED` of them. Returns the spans that are left
+        for a later turn: empty if the span is done."""
         file, failed = span.newest, list[Span]()
         while file.location not in (span.until, self._origin):
             if self._budget <= 0 or (self._stats.files and self._should_stop()):

@@ -97,7 +97,8 @@ class AzureIssuer:
         self, config: AzureStorage, location: Location, endpoint: ContainerEndpoint, *, write: bool
     ) -> StorageCredential:
         """Returns a credential for one location: a signature for the folder, or for the whole container in a flat
-        account. Raises `Unavailable` if Azure does not answer, and `CredentialsRefused` if it rejects the request."""
+        account. Raises `Unavailable` if Azure does not answer, and `CredentialsRefused` if it rejects the
+        request, or the catalog has no credentials for Azure, or ones of another tenant."""
         key = await self._key(config, endpoint)
         now_ms = self._now_ms()
         expires_ms = min(now_ms + self._lifetime_ms, key.expires_ms) // 1_000 * 1_000
@@ -124,7 +125,7 @@ class AzureIssuer:
     async def _key(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
         """Returns a user delegation key of the account that outlives a new signature: the cached one, or else a new one
         of Azure, which is then cached. Raises `Unavailable` if Azure does not answer, and `CredentialsRefused` if it
-        refuses, or the catalog's identity is of another tenant."""
+        refuses, or the catalog has no credentials for Azure, or ones of another tenant."""
         name = (config.tenant_id, endpoint.origin)
         async with self._asking:  # one task requests the key; the others use it
             held = self._keys.get(name)
@@ -137,7 +138,8 @@ class AzureIssuer:
 
     async def _ask(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
         """Gets a user delegation key for an account from Azure. Raises `Unavailable` if Azure does not answer, and
-        `CredentialsRefused` if it rejects the request, or the catalog's identity is of another tenant than `config`."""
+        `CredentialsRefused` if it rejects the request, or the catalog has no credentials for Azure, or ones of another
+        tenant than `config`."""
         bearer = await own_credentials(self._tokens.current(), "Azure")
         now_ms = self._now_ms()
         start, expiry = iso_second(now_ms - SKEW_MS), iso_second(now_ms + 2 * self._lifetime_ms)

@@ -111,7 +111,11 @@ class GcsIssuer:
         expires = [source.expires_ms] if source.expires_ms is not None else []
         expires += [sent_ms + int(str(lifetime_s)) * 1_000] if has_lifetime else []
         if not expires:
-            raise CredentialsRefused("Google does not state when its token expires", "InvalidAnswer")
+            raise CredentialsRefused(
+                "Google states no whole number of seconds after which the narrowed token expires, and no time at which "
+                "the token that was exchanged expires is known",
+                "InvalidAnswer",
+            )
         expires_ms = min(*expires, sent_ms + self._lifetime_s * 1_000)
         properties = {"gcs.oauth2.token": token, "gcs.oauth2.token-expires-at": str(expires_ms)}
         return StorageCredential(common_folder(group), properties, expires_ms, REFRESH_PROPERTY)
@@ -119,7 +123,7 @@ class GcsIssuer:
 
 def _document(response: Response, purpose: str) -> JsonObject:
     """Reads the JSON object in a response to a request for `purpose`. Raises `CredentialsRefused` for any other
-    response; its message quotes only the description of the error."""
+    response; of this, the message has only the status, and the code and the description of the error."""
     try:
         document = loads(response.body)
     except MalformedJson:
@@ -144,7 +148,10 @@ def _token(document: JsonObject, name: str) -> str:
     printable text of at most 16,384 characters."""
     token = document.get(name)
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise CredentialsRefused("Google answered with something else than an access token", "InvalidAnswer")
+        raise CredentialsRefused(
+            "Google answered with something else than an access token of at most 16,384 printable characters",
+            "InvalidAnswer",
+        )
     return token
 
 

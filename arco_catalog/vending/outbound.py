@@ -29,7 +29,7 @@ class Outbound(Protocol):
         ...
 
     async def close(self) -> None:
-        """Closes all connections to the services that give credentials."""
+        """Closes the connections to the services that give credentials, as far as they are of this event loop."""
         ...
 
 

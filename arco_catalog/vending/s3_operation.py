@@ -99,7 +99,7 @@ def _is_valid(name: str, value: str) -> bool:
 
 def decoded(text: str) -> str:
     """Returns a part of a URL, decoded once. Raises `Forbidden` for broken escapes, for bytes that are not UTF-8, and
-    for control characters."""
+    for control characters, U+FFFE and U+FFFF."""
     if not _ESCAPES.fullmatch(text):
         raise Forbidden("Not signed: the URI has a % without two hexadecimal digits after it")
     try:
@@ -107,7 +107,7 @@ def decoded(text: str) -> str:
     except UnicodeDecodeError as error:
         raise Forbidden("Not signed: the URI, without its escapes, is not UTF-8") from error
     if _CONTROL.search(plain):
-        raise Forbidden("Not signed: the URI has a control character")
+        raise Forbidden("Not signed: the URI has a control character, U+FFFE or U+FFFF")
     return plain
 
 

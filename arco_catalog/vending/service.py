@@ -60,9 +60,9 @@ class Issuers:
 
 class Vending:
     """Vends credentials and signatures for the files of tables, for any number of catalogs. `count` is called with the
-    outcome of each request for credentials that the cache did not answer, and of each for static keys; `now_ms` is the
-    clock. `close` closes `outbound`. `policy` is what storage configurations may make the service do now, whatever was
-    allowed when they were written."""
+    outcome of each request for credentials that the cache did not answer, and of each for static keys that `policy`
+    allows; `now_ms` is the clock. `close` closes `outbound`. `policy` is what storage configurations may make the
+    service do now, whatever was allowed when they were written."""
 
     def __init__(
         self,
@@ -94,7 +94,8 @@ class Vending:
         read of the registry. Static keys and signatures for containers give access to more than the scope: they are
         vended only where the catalog owns all of it, by `owns`.
 
-        Raises `Unavailable` for a passing failure of the cloud, `CredentialsRefused` if it refuses.
+        Raises `Unavailable` for a passing failure of the cloud, `CredentialsRefused` if it refuses, or if the server's
+        own credentials or the file of static keys are missing or malformed.
         """
         static = self._issuers.static
         if static is not None and isinstance(config, AwsStorage) and not config.assumes_role:
@@ -112,7 +113,7 @@ class Vending:
         """Returns the request with a signature, by keys that give access to the scope alone if the cloud issues such
         keys, else by the deployment's own. Fails if the storage is not S3, or the operator does not allow
         its configuration, and for a request that the scope does not allow or that no key may sign; `Unavailable` if the
-        cloud does not answer, and `CredentialsRefused` if it refuses."""
+        cloud does not answer, and `CredentialsRefused` if it refuses, or the server has no credentials for it."""
         if not isinstance(config, AwsStorage):
             raise Forbidden("Not signed: only requests to S3 are signed, and this catalog has another storage")
         if not self._allows(config):
@@ -125,7 +126,7 @@ class Vending:
         return sign(checked, keys or await self._own_keys(config, checked), self._now_ms())
 
     async def close(self) -> None:
-        """Closes all connections by which credentials are requested."""
+        """Closes the connections of `outbound`, by which credentials are requested; does nothing without one."""
         if self._outbound is not None:
             await self._outbound.close()
 
@@ -133,7 +134,7 @@ class Vending:
         self, config: StorageConfig, scope: Scope, entity: str, principal: str
     ) -> tuple[StorageCredential, ...]:
         """Returns the credentials of a cloud, from the cache or issued now. Raises `Unavailable` if the cloud does not
-        answer, and `CredentialsRefused` if it refuses."""
+        answer, and `CredentialsRefused` if it refuses, or the server has no credentials for it."""
         key = (config, scope, entity, principal)  # the principal's name is in the session's
         return await self._cache.get(key, lambda: self._counted(self._ask(config, scope, principal)))
 
@@ -149,9 +150,9 @@ class Vending:
     async def _narrow_keys(
         self, config: AwsStorage, scope: Scope, entity: str, principal: str, checked: CheckedRequest
     ) -> Credentials | None:
-        """Returns keys for the whole scope if one credential has all of it, and otherwise keys for the folders of the
-        request alone; None if none can be issued for them. Raises `Forbidden` for a request that would need more than
-        one credential, and the errors of `_issued`."""
+        """Returns the keys of the credential for the scope if exactly one is issued (folders that no policy can name
+        are not in it), and otherwise keys for the folders of the request alone; None if none can be issued for them.
+        Raises `Forbidden` for a request that would need more than one credential, and the errors of `_issued`."""
         issued = await self._issued(config, scope, entity, principal)
         if len(issued) != 1:  # several, each for one folder; or none for this one
             scope = Scope.of(sorted(checked.locations, key=lambda location: location.uri), write=scope.write)

@@ -16,8 +16,8 @@ _METHODS = ("PUT", "GET", "HEAD", "POST", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class SignRequest:
-    """A client's request to sign a request to S3. Names of headers are in lower case. `body` is given only for requests
-    whose body is checked, None otherwise."""
+    """A client's request to sign a request to S3. Names of headers are in lower case, the method is in upper case.
+    `body` is None if the client sent none with it; only DeleteObjects needs it."""
 
     region: str
     uri: str
@@ -32,7 +32,7 @@ class SignRequest:
         if not isinstance(document, dict):
             raise BadRequest("A request to sign must be an object")
         if document.get("provider") not in (None, "s3"):
-            raise BadRequest("Only requests to S3 are signed: provider must be s3")
+            raise BadRequest("Only requests to S3 are signed: provider must be s3, or missing")
         body = document.get("body")
         if body is not None and not isinstance(body, str):
             raise BadRequest("body of a request to sign must be a string")

@@ -100,7 +100,8 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
     operation = operation_of(request.method, place.key, query)
     if operation.writes and not scope.write:
         raise Forbidden(
-            f"Not signed: {operation.name} needs the right to write the table's files, which the caller lacks"
+            f"Not signed: {operation.name} needs the right to write the table's files, which the caller lacks, or "
+            "nobody has, as for a table that follows another catalog's"
         )
     headers = _signed_headers(request.headers, place.authority)
     if operation.name == "DeleteObjects":
@@ -150,7 +151,7 @@ def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> 
     if match is None:
         raise Forbidden(
             "Not signed: the URI of a request to S3 must have the form http(s)://host[:port]/path[?query], without a "
-            "user or fragment, and with other characters than ASCII escaped"
+            "user or fragment, and with spaces and other characters than ASCII escaped"
         )
     scheme, authority, path, query = match[1], match[2].lower(), match[3] or "/", match[4] or ""
     authority = authority.removesuffix(":443" if scheme == "https" else ":80")
@@ -165,13 +166,17 @@ def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> 
                 key = plain[len(bucket) + 1 :]
                 base = f"/{bucket}/" if key or plain.endswith("/") else f"/{bucket}"
                 return _Place(scheme, authority, base, bucket, key), parameters_of(query)
-    raise Forbidden("Not signed: the URI must have the endpoint of the catalog's storage and a bucket of the table")
+    raise Forbidden(
+        "Not signed: the URI must have the endpoint of the catalog's storage, which must be without a path, and a "
+        "bucket of the table, which may be in the host only for Amazon's S3 or with pathStyleAccess false"
+    )
 
 
 def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]]:
-    """Returns each scheme and host under which a bucket is reached, with whether the host names the bucket; empty for
-    an endpoint with a path. Another server than Amazon's may not support buckets in hosts, and then take the first
-    segment of the key for the bucket, so the support must be configured (`pathStyleAccess: false`)."""
+    """Returns the schemes and hosts that a request about a bucket may have, with whether the host names the bucket;
+    empty for an endpoint with a path. Another server than Amazon's may not support buckets in hosts, and then take the
+    first segment of the key for the bucket, so the support must be configured (`pathStyleAccess: false`). A bucket with
+    capital letters is never in the host."""
     if config.endpoint:
         parts = urlsplit(config.endpoint)
         authority = parts.netloc.lower().removesuffix(":443" if parts.scheme == "https" else ":80")
@@ -203,14 +208,17 @@ def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location
 
 
 def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dict[str, str]:
-    """Returns the headers among `given` that are to be signed. Raises `Forbidden` for a header that is not printable
-    ASCII or could change the meaning of the request, for a `host` other than `authority`, and for an invalid hash of
-    the body."""
+    """Returns the headers among `given` that are to be signed. Raises `Forbidden` for a header whose name has other
+    characters than letters, digits and hyphens, or whose value is not printable ASCII or is too long, for one that
+    could change the meaning of the request, a `host` other than `authority`, and an invalid hash of the body."""
     kept: dict[str, str] = {}
     for name, values in given.items():
         value = ",".join(values)
         if not re.fullmatch(r"[a-z0-9-]+", name) or not _PRINTABLE.fullmatch(value):
-            raise Forbidden(f"Not signed: the header {name!r} is not printable ASCII"[:1_000])
+            raise Forbidden(
+                f"Not signed: the name of the header {name[:100]!r} must be letters, digits and hyphens, and the value "
+                "at most 8,192 printable ASCII characters"
+            )
         if name == "host" and value.lower().removesuffix(":443").removesuffix(":80") != authority:
             raise Forbidden("Not signed: the header host differs from the host of the URI")
         if name in _ALSO_SIGNED:
@@ -228,15 +236,15 @@ def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dic
     body_hash = kept.get("x-amz-content-sha256", UNSIGNED)
     if body_hash not in _HASHES and not _HASH.fullmatch(body_hash):
         raise Forbidden(
-            "Not signed: the header x-amz-content-sha256 must be the SHA-256 of the body or one of "
+            "Not signed: the header x-amz-content-sha256 must be the SHA-256 of the body, in lower case, or one of "
             f"{', '.join(sorted(_HASHES))}: the parts of a body are not signed one by one"
         )
     return kept
 
 
 def _keys_of(body: str | None) -> list[str]:
-    """Reads the keys that DeleteObjects deletes. Raises `Forbidden` without a body, and for one that is malformed or
-    has anything else than keys."""
+    """Reads the keys that DeleteObjects deletes. Raises `Forbidden` without a body, and for one that is too long or
+    malformed, or has anything else than keys and the flag `Quiet`."""
     if body is None:
         raise Forbidden(
             "Not signed: DeleteObjects is only signed with its body: send it as body of the request to sign"
@@ -245,15 +253,16 @@ def _keys_of(body: str | None) -> list[str]:
 
 
 def _binding_hash(body: str, headers: Mapping[str, str]) -> str:
-    """Returns the hash to sign, so that the signature is for this body only: the SHA-256 of the body; or `UNSIGNED` if
-    the client sent that as hash, and the SHA-256 in a checksum header, which is signed. Raises `Forbidden` if the
-    headers have another hash, or only a CRC or MD5, for which another body can be made."""
+    """Returns the hash to sign, so that the signature is for this body only: the SHA-256 of the body, also if the
+    client sent no hash; or `UNSIGNED` if it sent that as hash, and the SHA-256 in a checksum header, which is signed.
+    Raises `Forbidden` for any other hash, and for `UNSIGNED` with only a CRC or MD5, for which another body can be
+    made."""
     digest = sha256(body.encode())
     given = headers.get("x-amz-content-sha256", digest.hexdigest())
     bound = headers.get("x-amz-checksum-sha256") == b64encode(digest.digest()).decode()
     if given != digest.hexdigest() and not (given == UNSIGNED and bound):
         raise Forbidden(
             "Not signed: DeleteObjects must carry the SHA-256 of the body in the request to sign: in "
-            "x-amz-content-sha256, or, if that is UNSIGNED-PAYLOAD, in x-amz-checksum-sha256"
+            "x-amz-content-sha256, if it is there, or, if that is UNSIGNED-PAYLOAD, in x-amz-checksum-sha256"
         )
     return given

@@ -67,8 +67,8 @@ def longest_match(keys: Sequence[StaticKeys], location: Location) -> StaticKeys 
 
 class StaticIssuer:
     """Vends the static keys of S3 stores, which are in a file. Answers have an expiry, so that clients request the keys
-    again, and a principal that has lost the right is then refused. The file is read again twice in each lifetime, so
-    keys are replaced without a restart."""
+    again, and a principal that has lost the right is then refused. The first request in each half of a lifetime reads
+    the file again, so keys are replaced without a restart."""
 
     def __init__(self, file: str, now_ms: Callable[[], int], lifetime_s: int) -> None:
         self._file = Path(file)
@@ -90,7 +90,7 @@ class StaticIssuer:
     ) -> tuple[StorageCredential, ...]:
         """Returns a credential for each folder of the scope of which the longest prefix in the file belongs to the
         catalog, by `owns`, and has a key for this access; none for other folders. Raises `CredentialsRefused` if the
-        file can no longer be read."""
+        file can no longer be read, or is malformed now."""
         half = self._now_ms() // self._half_ms
         keys, expires_ms = await self._keys(half), (half + 2) * self._half_ms
         issued: list[StorageCredential] = []
@@ -102,8 +102,9 @@ class StaticIssuer:
         return tuple(issued)
 
     async def _keys(self, half: int) -> tuple[StaticKeys, ...]:
-        """Returns the keys in the operator's file, which a thread reads again if `half`, the number of the present half
-        of a lifetime, has changed. Raises `CredentialsRefused` if the file can't be read or is malformed."""
+        """Returns the keys in the operator's file, which a thread reads unless it was read already in `half`, the
+        number of the present half of a lifetime. Raises `CredentialsRefused` if the file can't be read or is
+        malformed."""
         if self._read is None or self._read[0] != half:
             try:
                 self._read = half, await asyncio.to_thread(self.load)

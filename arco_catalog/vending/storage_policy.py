@@ -41,7 +41,8 @@ class StoragePolicy:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "StoragePolicy":
         """Returns the policy with the endpoints and identities that the operator lists (all identities if none is
-        listed), and the endpoints of the server's own store. Raises `ValueError`, which names the variables."""
+        listed), and the endpoints of the server's own store. Raises `ValueError` for an endpoint that is no URL, which
+        names all variables that have endpoints."""
         own = [url for name in _OWN_ENDPOINTS if (url := environment.get(name))]
         try:
             return cls.of([*own, *VENDING_ENDPOINTS.read(environment)], VENDING_IDENTITIES.read(environment))
@@ -69,7 +70,7 @@ class StoragePolicy:
         if not _amazons(region) and not (config.endpoint or config.endpoint_internal or config.sts_endpoint):
             raise BadRequest(
                 f"the catalog's storageConfigInfo has a role in region {region}, which is none of Amazon's, and no "
-                "endpoint: set endpoint or stsEndpoint in it"
+                "endpoint, so no access to files is given: correct the region, or set endpoint or stsEndpoint in it"
             )
 
     def _check_endpoints(self, config: AwsStorage) -> None:
@@ -100,8 +101,8 @@ class StoragePolicy:
 
 
 def _amazons(region: str) -> frozenset[str]:
-    """Returns the normal URLs of Amazon's own endpoints of S3 and STS in a region; none if the region is not one of
-    Amazon's."""
+    """Returns the normal URLs of Amazon's own endpoints of S3 and STS in a region; none if the region does not have the
+    form of Amazon's, such as `eu-west-1`."""
     if not _AMAZON_REGION.fullmatch(region):
         return frozenset()
     names = [f"{service}.{region}" for service in _AMAZON_SERVICES] + (["s3"] if region == DEFAULT_REGION else [])

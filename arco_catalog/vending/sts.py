@@ -67,8 +67,9 @@ class StsIssuer:
         self._lifetime_s = lifetime_s
 
     async def issue(self, config: AwsStorage, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
-        """Returns one credential for all folders if they fit into one policy, else several; none if `config` has no
-        role or no STS. Raises `Unavailable` if STS does not answer, and `CredentialsRefused` if it refuses."""
+        """Returns one credential for all folders in S3 if they fit into one policy, else one a folder, without folders
+        that no policy can name; none if `config` has no role or no STS. Raises the errors of `_assume_role`:
+        `Unavailable` if a later try may succeed, and `CredentialsRefused` if an operator must act."""
         if not config.assumes_role:
             return ()
         issued: list[StorageCredential] = []
@@ -89,8 +90,8 @@ class StsIssuer:
 
     async def _assume_role(self, config: AwsStorage, policy: str, principal: str) -> SessionKeys:
         """Assumes the configured role with a session policy, and returns the keys of the session. Raises `Unavailable`
-        if STS does not answer or is busy, and `CredentialsRefused` if it rejects the request, or the catalog has no
-        credentials."""
+        if STS does not answer or is busy, or the server's own credentials are not there yet, and `CredentialsRefused`
+        if STS rejects the request or answers something else than keys, or the server has no credentials."""
         parameters = {
             "Action": "AssumeRole",
             "Version": "2011-06-15",
@@ -126,7 +127,8 @@ def session_keys(credential: StorageCredential) -> Credentials:
 
 def sts_url(config: AwsStorage) -> str:
     """Returns the URL at which the role is assumed: the configured endpoint of STS, or of the store, first the internal
-    one, unless that is Amazon's (S3-compatible stores have one for S3 and STS), or else Amazon's STS in the region."""
+    one, unless these are Amazon's (S3-compatible stores have one for S3 and STS), or else Amazon's STS in the
+    region."""
     configured = config.sts_endpoint or config.endpoint_internal or config.endpoint
     if configured and (config.sts_endpoint or not config.is_amazon):
         return configured if urlsplit(configured).path else f"{configured}/"
@@ -152,7 +154,7 @@ def read_answer(response: Response, role: str) -> SessionKeys:
     if response.status != 200:
         code, message = (_find(root, name) for name in ("Code", "Message"))
         if code in _TRANSIENT:
-            raise Unavailable(f"No credentials for files can be had now: AWS STS is busy ({code}). Try again")
+            raise Unavailable(f"No credentials for files can be had now: STS is busy ({code}). Try again")
         raise CredentialsRefused(
             f"STS refuses to assume the role {role}: status {response.status} {code}: {message}"[:2_000], code
         )

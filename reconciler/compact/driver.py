@@ -89,10 +89,10 @@ class Compaction:
     """All system tables, opened before the run reads receipts."""
 
     async def run(self) -> CompactStats:
-        """Writes rows for every object of the store that the system tables do not have, the views of the usual
-        questions, in a realm the table `readers`, and edges of lineage, and returns the counts. Raises
-        `CommitSuperseded` if commits of other runs supersede a step `MAX_ATTEMPTS` times, and the errors of Spark, the
-        store and PyIceberg."""
+        """Writes rows for the receipts, registry commits, ended tasks, reports and OpenLineage events that the system
+        tables do not have, the views of the usual questions, in a realm the table `readers`, and edges of lineage, and
+        returns the counts. Raises `CommitSuperseded` if commits of other runs supersede a step `MAX_ATTEMPTS` times,
+        and the errors of Spark, the store and PyIceberg."""
         await self._repeat_superseded(self._add_lineage_events)
         self.opened = [self.system.open(table) for table in self._tables]
         await asyncio.to_thread(
@@ -122,9 +122,9 @@ class Compaction:
         return questions.ALL if self.realm is None else (*questions.ALL, *visible.ALL)
 
     async def _readers(self) -> None:
-        """Replaces the rows of `readers`, before the rows of the run that views for callers show, so that a grant that
-        is revoked by now hides the new rows, too. After a commit the grants are reread, up to `MAX_ATTEMPTS` times,
-        since another run may have written older ones. Does nothing without a realm."""
+        """Replaces the rows of `readers` if the grants have changed, before the rows of the run that views for callers
+        show, so that a grant that is revoked by now hides the new rows, too. After a commit the grants are reread, up
+        to `MAX_ATTEMPTS` times, since another run may have written older ones. Does nothing without a realm."""
         if self.realm is None:
             return
         for _ in range(MAX_ATTEMPTS):
@@ -229,7 +229,8 @@ class Compaction:
             self._append(events, parts, {REGISTRY_SEQUENCE: str(batch[-1].sequence)})
 
     async def _add_metadata(self) -> None:
-        """Adds what the metadata files of new commits have to the tables about tables, views, snapshots and columns."""
+        """Adds what the metadata files of new commits have to the tables in `PROJECTED`: those about tables, views,
+        snapshots, refs, columns and the health of files."""
         commits = self.system.open(tables.COMMITS)
         while True:
             opened = {table.name: self.system.open(table) for table in PROJECTED}
@@ -348,11 +349,11 @@ async def compact(
     batch_size: int = BATCH_SIZE,
     progress: Progress = lambda stats: None,
 ) -> CompactStats:
-    """Writes rows for all new objects of the catalog that `config` describes to the tables of `system`, and returns the
-    counts. One batch has at most `batch_size` objects, and is one commit to a table. `progress` is called with the
-    counts after each commit, and after a batch without rows. Raises `CommitSuperseded` if commits of other runs
-    supersede a step `MAX_ATTEMPTS` times, `NotFound` if the realm has no such catalog, and the errors of Spark, the
-    store and PyIceberg."""
+    """Brings the tables of `system` up to date with the catalog that `config` describes, and returns the counts. One
+    batch has at most `batch_size` objects, and is one commit to a table. `progress` is called with the counts after
+    each commit, and after a batch without rows. Raises `CommitSuperseded` if commits of other runs supersede a step
+    `MAX_ATTEMPTS` times, `NotFound` if the realm has no such catalog, and the errors of Spark, the store and
+    PyIceberg."""
     async with config.session() as session, config.realm_session() as realm:
         return await Compaction(config, session, system, executors, realm, batch_size, progress).run()
 

@@ -36,8 +36,8 @@ def servo_edge(commit: Commit) -> Row:
 
 
 def _edge(event: RunEvent, edge: RunEdge) -> Row:
-    """Returns the row of `lineage` for an edge. The time is that of the commit, without one that at which the event was
-    received; it counts as verified if the match with the commit does."""
+    """Returns the row of `lineage` for an edge. The time is that of the commit, without one the midnight of the day on
+    which the event was received; the edge counts as verified if the match with the commit does."""
     read, written, match = edge.read, edge.written, edge.match
     commit = None if match is None else match.commit
     snapshot = written_snapshot(written, commit)

@@ -27,8 +27,8 @@ NOT_IN_DETAILS = frozenset(
 
 def event_rows(commit: JsonObject) -> Iterator[Row]:
     """Iterates over the rows of `catalog_events` for the document of a registry commit: one for each operation. The
-    catalog's internal operations are left out, and so are those on tables and views of `system`, except grants. Raises
-    `InternalError` if a required field is missing."""
+    catalog's internal operations are left out, and so are those on the namespace `system` and what is in it, except
+    grants. Raises `InternalError` if a required field is missing or invalid."""
     made: Row = {
         "commit_id": text(commit, "id"),
         "sequence": required_long(commit, "sequence"),

@@ -90,7 +90,7 @@ def find_snapshot_manifests(version: Version, document: JsonObject) -> SnapshotM
 
 async def health_row(session: Session, version: Version, found: SnapshotManifests) -> Row:
     """Returns the row of `files_health` for a version of a table: the counts of the files in its snapshot's manifests,
-    or why a manifest can't be read. Raises `StoreError`."""
+    or why a manifest or the manifest list can't be read. Raises `StoreError`."""
     health = Health(found.target_bytes)
     counted: Mapping[str, object]
     try:

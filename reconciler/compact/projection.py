@@ -202,7 +202,8 @@ def _current_schema(version: Version, document: JsonObject) -> JsonObject:
 
 def _fields(struct: JsonObject, prefix: str = "") -> Iterator[tuple[str, JsonObject]]:
     """Iterates over every field of a struct and of the structs nested in it, also as elements of lists or values of
-    maps, each with the full name, of which the parts are joined by dots."""
+    maps, each with the full name, of which the parts are joined by dots. Structs deeper in lists of lists, or in lists
+    or maps that are values of a map, and those in keys of maps are left out."""
     for field in objects_of(struct.get("fields")):
         name = f"{prefix}{text_of(field.get('name')) or ''}"
         yield name, field

@@ -1,5 +1,5 @@
 """Reads values of JSON documents that clients wrote: a value of another type than expected counts as absent, and is not
-an error."""
+an error. Only `required_long` and `required_time`, for the catalog's own records, raise one."""
 
 from collections.abc import Mapping
 

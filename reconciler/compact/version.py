@@ -26,7 +26,7 @@ class Version:
     """A version of a table or view, which is one metadata file. `previous` is whether a metadata file was current
     before it, `restored` whether its receipt was written without knowledge of the commit. `newest` is whether it is the
     newest known version of the entity, and `newest_schema` whether it is the newest known one that set a schema: their
-    rows are marked as current."""
+    rows are marked as current. Both are False until `with_newest` has found them."""
 
     entity: str
     is_view: bool

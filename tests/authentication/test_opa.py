@@ -174,7 +174,7 @@ async def test_where_nothing_listens_there_is_no_answer() -> None:
         pass
     agent, send = load_policy_agent({"ARCO_OPA_URL": f"{server.uri}/v1/data/a/allow"}, FakeRuntime())
 
-    with pytest.raises(Unavailable, match="since it does not respond"):
+    with pytest.raises(Unavailable, match="since it could not be queried"):
         await agent.decide(ANN, [question("t")])
     await send.close()
 

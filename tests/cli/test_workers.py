@@ -202,7 +202,8 @@ async def test_a_port_in_use_is_one_clear_line(store: str, port: str) -> None:
     [
         (
             ["--store", "memory:"],
-            "arco: --workers is not supported with a store in memory: each process would have a store of its own",
+            "arco: --workers above 1 is not supported with a store in memory: each process would have a store of its "
+            "own; leave --workers and ARCO_WORKERS out",
         ),
         (
             ["--store", "ftp://x"],

@@ -122,7 +122,7 @@ async def test_an_unknown_route_has_an_error_response(client: Client) -> None:
     answer = await client.get("/v2/anything")
 
     assert (answer.status, answer.error_type) == (404, "NotFoundException")
-    assert answer.message == "No endpoint at /v2/anything: /v1/config lists the supported endpoints"
+    assert answer.message == "No endpoint at /v2/anything: /v1/config lists the endpoints of the catalog API"
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_snapshot_with_a_parent_and_a_stale_sequence_number_may_be_retried(seq
         try_commit(table_with_snapshots(5), add_snapshot(6, sequence, parent_snapshot_id=5))
     assert failed.value.message == (
         "Validation failed, please retry: "
-        f"Cannot add snapshot with sequence number {sequence} older than last sequence number 5"
+        f"Cannot add snapshot with sequence number {sequence} older than last sequence number 5, or equal to it"
     )
 
 

@@ -123,7 +123,7 @@ MISSING = object()
 
 REFUSED: list[tuple[Object, str]] = [
     ({"format-version": MISSING}, "missing required field 'format-version'"),
-    ({"format-version": 4}, "Cannot read unsupported version 4"),
+    ({"format-version": 4}, "Cannot read metadata of the unsupported format version 4"),
     ({"format-version": "2"}, "Invalid metadata.format-version: expected an integer"),
     ({"location": MISSING}, "missing required field 'location'"),
     ({"location": ""}, "Invalid metadata.location: the string must not be empty"),

@@ -148,7 +148,7 @@ def test_an_upgrade_to_version_3_starts_row_lineage_and_leaves_snapshots_alone()
     [
         (2, 1, "Cannot downgrade v2 table to v1"),
         (3, 0, "Cannot downgrade v3 table to v0"),
-        (2, 4, r"Cannot upgrade table to unsupported format version: v4 \(supported: v3\)"),
+        (2, 4, r"Cannot upgrade table to unsupported format version: v4 \(supported: v1 to v3\)"),
     ],
 )
 def test_versions_go_up_to_the_last_that_is_supported(version: int, to: int, message: str) -> None:

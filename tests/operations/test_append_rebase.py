@@ -588,9 +588,9 @@ async def test_each_file_of_a_new_manifest_is_checked(made: Made, file: Mapping[
     ("metadata", "why"),
     [
         ({"content": "deletes"}, "has delete files"),
-        ({"format-version": "1"}, "no format version that a table of version 2 has"),
-        ({"format-version": "3"}, "no format version that a table of version 2 has"),
-        ({"format-version": "x"}, "no format version that a table of version 2 has"),
+        ({"format-version": "1"}, "no format version, or one below 2 or above that of the table, 2"),
+        ({"format-version": "3"}, "no format version, or one below 2 or above that of the table, 2"),
+        ({"format-version": "x"}, "no format version, or one below 2 or above that of the table, 2"),
         ({"partition-spec-id": "1"}, "no partition spec in the header, or another"),
         ({"schema": "{"}, "lacks the schema"),
         ({"schema": "[]"}, "lacks the schema"),

@@ -43,7 +43,8 @@ class StaticFile:
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The files of the console by their names, the first page, the `headers` of each, and how people sign in."""
+    """The files of the console by their names, apart from them the first page, the `headers` of each, and how people
+    sign in."""
 
     files: Mapping[str, StaticFile]
     index: StaticFile

@@ -6,7 +6,7 @@ from arco_catalog.http.route import Route
 
 
 def _page(template: str, handling: str) -> Route:
-    """Returns the public route of a page of the console."""
+    """Returns the public GET route of a page or file of the console, to which pages of other origins may link."""
     return Route("GET", template, f"console.pages.{handling}", advertised=False, public=True, linked=True)
 
 

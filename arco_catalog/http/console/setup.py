@@ -13,8 +13,8 @@ def load_sign_in(
 ) -> SignIn:
     """Returns the issuers at which people sign in to the console, by the texts of clients and of further origins. The
     deployment authenticates callers by `auth`, and accepts tokens of the issuers that variables name. Raises
-    `ValueError` for an invalid client or origin, for two clients of one issuer, and for a client of an issuer whose
-    tokens are not accepted."""
+    `ValueError` for an invalid client or origin, for two clients of one issuer, for a client of an issuer whose tokens
+    are not accepted, and for an invalid list of accepted issuers. Without clients and origins it reads no variable."""
     if not clients and not origins:
         return SignIn()
     plain = OIDC_LOOPBACK_HTTP.read(environment)

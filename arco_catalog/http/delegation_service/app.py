@@ -33,8 +33,9 @@ def create_delegation_app(
     authentication: Authentication | None = None,
 ) -> App:
     """Returns an app with the API of the tasks of this `service`, with these `options` or the default ones; every
-    request is reported to `telemetry` if that is given. `authentication` must accept the caller of a request; without
-    it the app serves every caller that reaches it. The caller of this function closes the service."""
+    request is reported to `telemetry` if that is given. `authentication` must accept the caller of a request, except
+    for `/health`; without it the app serves every caller but one that `CertificateCallers` could not identify. The
+    caller of this function closes the service."""
     options = options or HttpOptions()
     tasks = Tasks(service)
     routes = (
@@ -92,9 +93,9 @@ class Tasks:
         return json_response(body)
 
     async def _submitted(self, context: RequestContext) -> Task:
-        """Submits the task in the body, or finds it if it was submitted before, and then again if it has failed, but
-        under an idempotency key that was sent before only if it failed for lost credentials. Returns the task. Raises
-        the errors of reading it, of `check_realm` and of `submit`."""
+        """Submits the task in the body, and returns it. A task that was submitted before is only found; one that has
+        failed continues, but under an idempotency key that was sent before only if it failed for lost credentials.
+        Raises the errors of reading the body, of `check_realm` and of `submit`."""
         if context.body is None:
             raise InternalError("the route that submits a task was reached without a request body")
         purge = DelegatedPurge.parse(context.body)

@@ -24,7 +24,8 @@ class Wrapper:
 
     def value(self, body: Fields) -> Fields:
         """Returns the fields of the value in a body, which has them either in one field or directly. Raises
-        `BadRequest` for a mixture of both forms, and for neither."""
+        `BadRequest` for a mixture of both forms, for neither, and if the one field is no object. Null counts as
+        missing."""
         sent = {name for name, value in body.values.items() if value is not None}
         bare = self.fields & sent
         if self.name in sent:
@@ -62,7 +63,8 @@ class Entity:
 
 
 def read_entity(context: DecodedRequest, wrapper: Wrapper) -> Entity:
-    """Returns the principal or role that the body describes. Raises `BadRequest`."""
+    """Returns the principal or role that the body describes. Raises `BadRequest` for a body of another form; any string
+    is accepted as a name."""
     fields = _entity(context, wrapper)
     return Entity(
         fields.required("name", STRING),
@@ -97,12 +99,14 @@ class GrantBody:
 
 
 def read_grant(context: DecodedRequest) -> GrantBody:
-    """Returns the grant in the body. Raises `BadRequest`."""
+    """Returns the grant in the body. Raises `BadRequest` for a body of another form or an invalid securable; any string
+    is accepted as the privilege."""
     return _grant_in(GRANT.value(context.fields), context.options.namespace_separator)
 
 
 def _grant_in(fields: Fields, separator: str) -> GrantBody:
-    """Reads a grant: privilege and securable. Raises `BadRequest` for an invalid one."""
+    """Reads a grant: privilege and securable. Raises `BadRequest` for an invalid securable, and if the privilege is
+    missing or no string; any string is accepted."""
     at = fields.at
     kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
     if kind == "catalog":
@@ -119,7 +123,7 @@ _KINDS: Mapping[str, SecurableKind] = {"table": "table", "view": "view", "policy
 
 
 def granted_on(context: DecodedRequest) -> Securable:
-    """Returns the securable of the grant in the body. Raises `BadRequest`."""
+    """Returns the securable of the grant in the body. Raises `BadRequest` as `read_grant` does."""
     return read_grant(context).securable
 
 

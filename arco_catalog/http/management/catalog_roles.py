@@ -1,5 +1,5 @@
-"""HTTP handlers of the management API for the catalog roles of a catalog: they list, create, change and drop roles, and
-list, add and revoke their grants."""
+"""HTTP handlers of the management API for the catalog roles of a catalog: they list, create, change and drop roles,
+list the principal roles that have one, and list, add and revoke their grants."""
 
 from arco_catalog.http.management.bodies import CATALOG_ROLE, read_entity, read_grant, read_update
 from arco_catalog.http.management.principals import CREATED

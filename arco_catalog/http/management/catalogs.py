@@ -44,7 +44,8 @@ async def create(context: RequestContext) -> Response:
 
 
 async def get(context: RequestContext) -> Response:
-    """Returns the catalog in the path. Raises the errors of `Sessions.open_catalog` and `Session.head`."""
+    """Returns the catalog in the path. Raises the errors of `Sessions.open_catalog` and `Session.head`, and
+    `CatalogChanged` if it was removed or replaced during the request."""
     entity = await _judged_entity(context)
     found = await catalogs.find_entry(context.sessions.open_authorized_realm(), context.params["catalog"], entity)
     return json_response(shown_catalog(found))
@@ -74,8 +75,8 @@ def _check_storage(context: RequestContext, storage: JsonObject) -> None:
 
 async def drop(context: RequestContext) -> Response:
     """Drops an empty catalog without an unfinished purge: closes the registry, and then removes the entry of the
-    catalog from the realm. Raises `NotFound`, `NamespaceNotEmpty` for any other catalog, and `CommitStateUnknown` if it
-    was closed and then the name could not be removed."""
+    catalog from the realm. Raises `NotFound`, `NamespaceNotEmpty` for any other catalog, `CatalogChanged` if it was
+    replaced during the request, and `CommitStateUnknown` if it was closed and then the name could not be removed."""
     name = context.params["catalog"]
     session = await context.sessions.open_catalog(name)
     await session.head()  # checks the caller's rights before anything of the realm is read

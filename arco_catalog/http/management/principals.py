@@ -57,7 +57,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def caller(context: RequestContext) -> Response:
-    """Returns the name of the caller's principal, and those of its active principal roles."""
+    """Returns the name of the caller's principal, and those of its active principal roles. A server that does not
+    enforce rights returns no name and no roles. Raises the errors of `describe_caller`."""
     return json_response(await principal_roles.describe_caller(context.sessions.open_realm()))
 
 

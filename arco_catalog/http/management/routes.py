@@ -24,15 +24,16 @@ USED_ROLES = f"{PRINCIPAL_ROLE}/catalog-roles/{{catalog}}"
 
 
 def _reads(template: str, handling: str, privilege: Privilege) -> Route:
-    """Returns the route of a request that reads the realm."""
+    """Returns the route of a request that reads the realm or a catalog of it, for which the caller needs `privilege`
+    there."""
     return _route("GET", template, handling, needs(privilege), Effect.READS)
 
 
 def _changes(
     method: str, template: str, handling: str, privilege: Privilege, *, body: bodies.Wrapper | None = None
 ) -> Route:
-    """Returns the route of a request that changes the realm. `body` is the form of the body if clients may also send
-    the value alone, else None."""
+    """Returns the route of a request that changes the realm or a catalog of it, for which the caller needs `privilege`
+    there. `body` is the form of the body if clients may also send the value alone, else None."""
     return _route(method, template, handling, needs(privilege), Effect.MUTATES, body)
 
 

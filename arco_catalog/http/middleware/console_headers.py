@@ -1,4 +1,4 @@
-"""Adds the headers of the console to every response below its path, also to errors."""
+"""Adds the headers of the console to every response at its paths (`/`, `/ui` and below), also to errors."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -25,8 +25,8 @@ class Cors:
         self._origins = origins
 
     async def handle(self, request: Request) -> Response:
-        """Returns 204 for a preflight from an allowed origin. Passes every other request on, and returns its response
-        with `Vary: Origin` and, for an allowed origin, the CORS headers."""
+        """Returns 204 for a preflight from an allowed origin, and for every other request the response of the layer
+        inside. All get `Vary: Origin` and, for an allowed origin, the CORS headers."""
         origin = request.headers.get("origin")
         allowed = origin is not None and origin in self._origins
         if allowed and request.method == "OPTIONS" and "access-control-request-method" in request.headers:

@@ -26,9 +26,9 @@ _LOG = logging.getLogger(__name__)
 
 class RealmGuard:
     """The layer that refuses requests while the store of `catalog` has a realm, at its root or under one of the names
-    in `realms`. The first request checks the store, and after `CHECK_INTERVAL_MS` the next one does so: a read runs
-    concurrently with the check, and a change waits for it. So a realm that is made in between is noticed only after
-    that time; after a check that failed or found a realm, every request makes another."""
+    in `realms`. The first request checks the store, and after `CHECK_INTERVAL_MS` the next one does so: a GET or HEAD
+    runs concurrently with the check, any other request waits for it. So a realm that is made in between is noticed only
+    after that time; after a check that failed or found a realm, every request makes another."""
 
     def __init__(self, inner: Handle, catalog: Catalog, realms: Sequence[str] = ()) -> None:
         self._inner = inner
@@ -38,8 +38,8 @@ class RealmGuard:
 
     async def handle(self, request: Request) -> Response:
         """Passes the request on, and returns its response. Unless a check in the last `CHECK_INTERVAL_MS` found no
-        realm, it makes another: a change waits for that, a read runs concurrently. Raises `Forbidden` if the store has
-        a realm, and `Unavailable` if the store fails."""
+        realm, it makes another: a GET or HEAD runs concurrently, any other request waits for that. Raises `Forbidden`
+        if the store has a realm, and `Unavailable` if the store fails."""
         if self._is_known():
             return await self._inner(request)
         if request.method not in _READS:
@@ -52,7 +52,7 @@ class RealmGuard:
             await checking  # if it raises, its error replaces the response or error of the request
 
     def _is_known(self) -> bool:
-        """Whether the last check found no realm, a short time ago."""
+        """Whether a check found no realm less than `CHECK_INTERVAL_MS` ago; False if the clock was set back since."""
         age_ms = None if self._checked_ms is None else self._catalog.runtime.now_ms() - self._checked_ms
         return age_ms is not None and 0 <= age_ms < CHECK_INTERVAL_MS
 

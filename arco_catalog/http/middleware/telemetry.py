@@ -14,7 +14,7 @@ from arco_catalog.telemetry.telemetry import Telemetry
 
 class RequestTelemetry:
     """The layer that gives each request an id, and reports it to `telemetry` with what became of it. A request that
-    names no warehouse is reported under `usual_warehouse`."""
+    names no warehouse, or one that does not exist, is reported under `usual_warehouse`."""
 
     def __init__(self, inner: Handle, telemetry: Telemetry, usual_warehouse: str) -> None:
         self._inner = inner

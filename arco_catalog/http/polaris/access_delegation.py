@@ -9,8 +9,8 @@ HEADER = "polaris-generic-table-access-delegation"
 
 
 def wants_credentials(headers: Mapping[str, str]) -> bool:
-    """Whether the client's header requests vended credentials. Raises `BadRequest` for any other value, because the
-    server must provide the requested way of access or fail."""
+    """Whether the client's header requests vended credentials; False without the header. Raises `BadRequest` for any
+    other value, because the server must provide the requested way of access or fail."""
     way = headers.get(HEADER)
     if way is None:
         return False

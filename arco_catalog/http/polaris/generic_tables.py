@@ -88,7 +88,8 @@ async def _with_credentials(
     context: RequestContext, session: Session, vending: "Vending", name: str, body: JsonObject
 ) -> Response:
     """Returns the response with credentials for the table's files. Raises `Forbidden` if the caller may not open them,
-    because a client that requests access must get it or an error."""
+    if the table has no allowed location, or if none can be vended, because a client that requests access must get it or
+    an error."""
     from arco_catalog.operations.delegation import credentials, generic_table_access
 
     access = await generic_table_access(session, context.namespace, name)

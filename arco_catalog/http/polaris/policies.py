@@ -22,7 +22,8 @@ async def list_(context: RequestContext) -> Response:
 
 
 async def create(context: RequestContext) -> Response:
-    """Creates the policy that the body describes, and returns it. Raises the errors of `create_policy`."""
+    """Creates the policy that the body describes, and returns it. Raises `BadRequest` for an invalid body, and the
+    errors of `create_policy`."""
     name, policy_type = context.fields.required("name", STRING), context.fields.required("type", STRING)
     text, namespace = _policy_text(context), context.namespace
     return answer_response(await policies.create_policy(context.sessions.open(), namespace, name, policy_type, text))
@@ -56,7 +57,8 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def attach(context: RequestContext) -> Response:
-    """Attaches a policy to the target in the body. Raises the errors of `attach_policy`."""
+    """Attaches a policy to the target in the body. Raises `BadRequest` for an invalid body or target, and the errors of
+    `attach_policy`."""
     target, parameters = read_target(context), context.fields.optional("parameters", STRINGS) or {}
     name = policy_name(context)
     return answer_response(
@@ -65,15 +67,16 @@ async def attach(context: RequestContext) -> Response:
 
 
 async def detach(context: RequestContext) -> Response:
-    """Detaches a policy from the target in the body. Raises the errors of `detach_policy`."""
+    """Detaches a policy from the target in the body. Raises `BadRequest` for an invalid target, and the errors of
+    `detach_policy`."""
     target, name = read_target(context), policy_name(context)
     return answer_response(await attachments.detach_policy(context.sessions.open(), context.namespace, name, target))
 
 
 async def applicable(context: RequestContext) -> Response:
     """Returns a page of the policies that apply to the target in the query; with `policyType` only policies of this
-    type. Raises `BadRequest` for an unknown type and for an invalid target or page, and the errors of
-    `applicable_policies`."""
+    type. Raises `BadRequest` for a type that `canonical_type` does not accept and for an invalid target or page, and
+    the errors of `applicable_policies`."""
     target = applicable_to(context)
     listed = await applicable_policies(context.sessions.open(), target, _type(context), paging(context))
     return json_response({"applicable-policies": listed.items, "next-page-token": listed.next_page_token})
@@ -86,7 +89,8 @@ def _policy_text(context: RequestContext) -> PolicyText:
 
 
 def _type(context: RequestContext) -> str | None:
-    """Returns the canonical name of the query's `policyType`; None if it is missing or empty. Raises `BadRequest` for
-    an unknown type."""
+    """Returns the canonical name of the query's `policyType`; None if it is missing or empty. Raises `BadRequest` for a
+    type that is too long or not printable, for an unknown one that begins with `system.`, and for a parameter that
+    occurs twice."""
     name = context.query.one("policyType")
     return canonical_type(name) if name else None

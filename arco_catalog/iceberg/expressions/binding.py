@@ -100,7 +100,8 @@ class Binder:
             return Constant(predicate.operation in NEGATIVE | {Operation.IS_NULL, Operation.NOT_NAN})
         if transform != "identity" and transform_function(transform, of_column) is None:
             raise BadRequest(
-                f"Cannot bind the filter: {transform[:100]} cannot transform {of_column} values from {column.name!r}"
+                f"Cannot bind the filter: {transform[:100]} cannot transform {of_column} values from {column.name!r}: "
+                "it is unknown, has an invalid parameter, or is not for this type"
             )
         of_term = result_type(transform, of_column)
         if predicate.operation in UNARY:
@@ -194,10 +195,13 @@ def _joined(sides: tuple[BoundFilter, BoundFilter], *, is_all: bool) -> BoundFil
 
 def _unary(operation: Operation, column: Column, transform: str, of_term: str) -> Condition | Constant:
     """Returns the condition of IS NULL, NOT NULL, IS NAN or NOT NAN; a constant if all values have one result. Fails
-    for the last two if the type has no NaN."""
+    for the last two if the type of the term, after the transform, has no NaN."""
     if operation in (Operation.IS_NAN, Operation.NOT_NAN):
         if not is_floating(of_term):
-            raise BadRequest(f"{operation} cannot be used with the column {column.name[:200]!r}, which has no NaN")
+            raise BadRequest(
+                f"{operation} cannot be used with the column {column.name[:200]!r}: the term has the type {of_term}, "
+                "which has no NaN"
+            )
         return Condition(operation)
     if column.is_never_null and transform_name(transform) in ORDER_PRESERVING:
         return Constant(operation is Operation.NOT_NULL)

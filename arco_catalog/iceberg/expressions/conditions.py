@@ -68,7 +68,8 @@ def decision(condition: Condition, type_name: str) -> Decision:
 
 
 def _met_by_null(operation: Operation) -> bool | None:
-    """Returns False for an operation that null does not meet, and None where engines differ."""
+    """Returns False for an operation that null does not meet, and None for every other: engines differ, except for the
+    two that `decision` handles before, IS_NULL and NOT_NAN."""
     return False if operation in UNMET_BY_NULL else None
 
 

@@ -107,7 +107,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The filter that matches where its child, as `without_not` negates it, does not."""
+    """The negation of its child, as `without_not` forms it: a row with null or NaN may match neither of the two."""
 
     child: "Expression"
 
@@ -118,22 +118,23 @@ TRUE, FALSE = Constant(True), Constant(False)
 
 
 def and_(left: Expression, right: Expression) -> Expression:
-    """Returns the filter of rows that match both, without constants inside it."""
+    """Returns the filter of rows that match both. A side that is a constant disappears, or is the result."""
     if FALSE in (left, right):
         return FALSE
     return right if left == TRUE else left if right == TRUE else And(left, right)
 
 
 def or_(left: Expression, right: Expression) -> Expression:
-    """Returns the filter of rows that match one or both, without constants inside it."""
+    """Returns the filter of rows that match one or both. A side that is a constant disappears, or is the result."""
     if TRUE in (left, right):
         return TRUE
     return right if left == FALSE else left if right == FALSE else Or(left, right)
 
 
 def without_not(expression: Expression, *, negated: bool = False) -> Expression:
-    """Returns the filter, or with `negated` the negation of it, with every `not` moved into the predicates. As in the
-    reference implementation, the negation of `x < 1` is `x >= 1`: null and NaN match neither."""
+    """Returns the filter, or with `negated` the negation of it, with every `not` moved into the predicates, and
+    without constants inside it. As in the reference implementation, the negation of `x < 1` is `x >= 1`: null and NaN
+    match neither."""
     match expression:
         case Constant(value):
             return Constant(value is not negated)

@@ -73,15 +73,15 @@ def _predicate_json(predicate: Predicate) -> JsonObject:
 
 
 def _term_json(term: Term) -> JsonValue:
-    """Returns the JSON of a term: the name of a column, or a transform of one."""
+    """Returns the JSON of a term: the name of a column (the id, if the term has that), or a transform of one."""
     if term.transform == "identity":
         return cast(JsonValue, term.column)
     return {"type": "transform", "transform": term.transform, _TERM: cast(JsonValue, term.column)}
 
 
 class _Parser:
-    """Reads one filter of rows from JSON, and counts its predicates, combinations, literals and characters, of which
-    there may be so many."""
+    """Reads one filter of rows from JSON, and counts its predicates, combinations, literals and characters, which may
+    not exceed the limits of this module."""
 
     def __init__(self) -> None:
         self._nodes, self._literals, self._text = MAX_NODES, MAX_LITERALS, MAX_TEXT
@@ -139,7 +139,9 @@ class _Parser:
         if isinstance(value, dict) and value.get("type") == "reference":
             return self._reference(value)
         if not isinstance(value, dict) or value.get("type") != "transform":
-            raise BadRequest(f"Cannot parse a term of a filter: {_shown(value)}")
+            raise BadRequest(
+                "Cannot parse a term of a filter: expected a name, or an object of the type 'reference' or 'transform'"
+            )
         _only(value, "transform", _TERM)
         inner = self._old_term(value[_TERM])
         if inner.transform != "identity":
@@ -153,9 +155,7 @@ class _Parser:
             return self._reference(value)
         if isinstance(value, dict) and kind == "apply":
             return self._apply(value)
-        raise BadRequest(
-            f"Cannot parse an operand of a filter: expected a reference or a transform, not {_shown(value)}"
-        )
+        raise BadRequest("Cannot parse an operand of a filter: expected an object of the type 'reference' or 'apply'")
 
     def _reference(self, value: JsonObject) -> Term:
         """Reads a reference to a column by name or id. Fails for any other value."""
@@ -165,7 +165,7 @@ class _Parser:
         if names in ({"name"}, {_TERM}):
             return Term(self._counted(_text(value, *names)))
         raise BadRequest(
-            f"Cannot parse a reference of a filter: expected the id or the name of a column, not {_shown(value)}"
+            "Cannot parse a reference of a filter: expected either an integer `id` or a `name`, and no other field"
         )
 
     def _apply(self, value: JsonObject) -> Term:
@@ -174,7 +174,10 @@ class _Parser:
         _only(value, "function", "arguments")
         name, arguments = _function_name(value["function"]), value["arguments"]
         if not isinstance(arguments, list) or not 1 <= len(arguments) <= 2:
-            raise BadRequest(f"Cannot apply the function {name[:100]} in a filter: expected a transform of a column")
+            raise BadRequest(
+                f"Cannot apply the function {name[:100]} in a filter: expected one or two arguments, the last of them "
+                "a column"
+            )
         inner = self._operand(arguments[-1])
         if inner.transform != "identity":
             raise BadRequest("Cannot parse an operand of a filter: a transform of a transform")
@@ -204,7 +207,7 @@ class _Parser:
         if not isinstance(value, dict):
             return self._bare_literal(value, None)
         if _lower(value.get("type")) != "literal":
-            raise BadRequest(f"Cannot parse a literal of a filter: {_shown(value)}")
+            raise BadRequest("Cannot parse a literal of a filter: an object must have the type 'literal'")
         if "data-type" not in value:
             _only(value, _VALUE)
             return self._bare_literal(value[_VALUE], None)
@@ -223,7 +226,10 @@ class _Parser:
             if not math.isfinite(value):
                 raise BadRequest("Cannot parse a literal of a filter: expected a finite number")
         elif not isinstance(value, int) or not _MIN_LONG <= value <= _MAX_LONG:
-            raise BadRequest(f"Cannot parse a literal of a filter: {_shown(value)}")
+            raise BadRequest(
+                "Cannot parse a literal of a filter: expected a boolean, a string, or a number of at most 64 bits, not "
+                f"{_shown(value)}"
+            )
         return Literal(value, of_type)
 
     def _counted(self, text: str) -> str:
@@ -231,7 +237,7 @@ class _Parser:
         `BadRequest` if it has more."""
         self._text -= len(text)
         if self._text < 0:
-            raise BadRequest(f"A filter may have at most {MAX_TEXT:,} characters: {_ADVICE}")
+            raise BadRequest(f"A filter may have at most {MAX_TEXT:,} characters of names and literals: {_ADVICE}")
         return text
 
 

@@ -64,7 +64,8 @@ class SpecFilter:
 
     @cached_property
     def _residuals(self) -> Residuals:
-        """The residuals of this filter by partition. They are determined when they are needed, and remembered."""
+        """The residuals of this filter by partition. One is determined when it is needed, and remembered unless a field
+        is floating or the values are long."""
         return Residuals(self._bound, self._tested, self._fields)
 
     @cached_property
@@ -80,9 +81,10 @@ class SpecFilter:
 
 
 class ScanFilter:
-    """A filter, bound to the schema of a scan. Raises `BadRequest` for a column that the schema lacks, a transform that
-    can't be applied to the column, and a literal that is no value of the column's type. `column_ids` are the columns
-    whose statistics `file_may_match` reads."""
+    """A filter, bound to the schema of a scan. Raises `BadRequest` for a column that the schema lacks or that is inside
+    a list or map, a name that fits several columns, a transform or test that the column's type does not have, and a
+    literal that can't be converted to the type. `column_ids` are the columns whose statistics `file_may_match` may
+    read."""
 
     def __init__(
         self, expression: Expression, schema: Schema, specs: Mapping[int, PartitionSpec], case_sensitive: bool
@@ -99,7 +101,8 @@ class ScanFilter:
 
     @property
     def predicates(self) -> Iterable[BoundPredicate]:
-        """The conditions of single columns in the filter, without those that hold for all values or for none."""
+        """The conditions of single columns in the filter, without those that hold for all values or for none, and
+        without the parts that these decide."""
         return predicates_in(self._bound)
 
     def for_spec(self, spec_id: int) -> SpecFilter:
@@ -118,8 +121,8 @@ class ScanFilter:
 
 def _file_test(bound: BoundFilter, *, is_filtered: bool) -> Callable[[FileStatistics], bool]:
     """Returns the test whether a file may match a bound filter, by its statistics. Unless `is_filtered`, all files
-    match, also empty ones; otherwise an empty file does not. A number of rows below 0 stands for an unknown one, so
-    such a file may match."""
+    match, also empty ones; otherwise an empty file does not. A number of rows below 0 stands for an unknown one: such
+    a file matches unless no file can."""
     if not is_filtered:
         return lambda statistics: True
     test: StatisticsTest | bool = folded(bound, statistics_test, _all_or_any)

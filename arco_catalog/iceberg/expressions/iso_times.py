@@ -1,4 +1,5 @@
-"""Dates and times of any year as ISO-8601 text, and as numbers of days, microseconds or nanoseconds since 1970."""
+"""Dates and timestamps of any year, and times of day, as ISO-8601 text and as numbers: days or nanoseconds since 1970,
+nanoseconds since midnight."""
 
 import re
 from datetime import date
@@ -33,7 +34,9 @@ def parse_time(text: str) -> int:
 def parse_timestamp(text: str, *, zoned: bool) -> int:
     """Returns the nanoseconds from 1970 to a timestamp, which must have an offset from UTC if it is `zoned`, and none
     otherwise. Raises `BadRequest` for any other text."""
-    pattern, what = (_ZONED_PATTERN, "timestamp with an offset") if zoned else (_TIMESTAMP_PATTERN, "timestamp")
+    pattern, what = (
+        (_ZONED_PATTERN, "timestamp with an offset") if zoned else (_TIMESTAMP_PATTERN, "timestamp without an offset")
+    )
     found = _match(pattern, text, what)
     local = _days(found, text) * _SECONDS_A_DAY * _NANOS_A_SECOND + _nanos_of_day(found, text)
     return local - _offset_seconds(found["offset"], text) * _NANOS_A_SECOND if zoned else local
@@ -103,5 +106,8 @@ def _match(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
     it does not match or has more than 64 characters."""
     found = pattern.fullmatch(text) if len(text) <= 64 else None
     if found is None:
-        raise BadRequest(f"Cannot parse {text[:40]!r} as a {what}: expected ISO-8601")
+        raise BadRequest(
+            f"Cannot parse {text[:40]!r} as a {what}: expected the extended form of ISO-8601, with at most 9 digits "
+            "after a point"
+        )
     return found

@@ -1,5 +1,5 @@
 """Literals of a filter as values of the type with which they are compared, by the conversions of the reference
-implementation. None of them is a cast: text is no number, and a number no boolean."""
+implementation. None of them is a cast: text is no integer or float (it may be a decimal), and a number no boolean."""
 
 import re
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def _from_float(value: Value, base: str, type_name: str) -> Bound | None:
 def _from_text(value: Value, base: str, type_name: str) -> Bound | None:
     """Returns the value of the type in a text, such as a date in ISO 8601, or for a decimal the two values between
     which it is; None if there is no conversion, also for a malformed number, UUID or hexadecimal text. Fails for a
-    malformed date or time."""
+    malformed date or time, and for a timestamp of more than 64 bits."""
     read = _TEXTS.get(base)
     return None if read is None else read(cast(str, value), type_name)
 

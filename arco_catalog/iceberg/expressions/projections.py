@@ -143,8 +143,8 @@ def _projected_prefix(condition: Condition, apply: Transform, *, is_strict: bool
 
 
 def _neighbour(value: Value, step: int, source_type: str) -> Value:
-    """Returns the next value of an integer or decimal type for the `step` 1, the one before for -1; any other value as
-    it is."""
+    """Returns the next value of a type of integers (such as dates and times, too) or decimals for the `step` 1, the one
+    before for -1; any other value as it is."""
     if isinstance(value, Decimal):
         return value + Decimal(step).scaleb(-decimal_scale(source_type))
     return value + step if isinstance(value, int) else value

@@ -110,7 +110,8 @@ def _nan_test(column_id: int) -> StatisticsTest:
 
 
 def may_be_nan(statistics: FileStatistics, column_id: int) -> bool:
-    """Whether a column of floating-point numbers may be NaN in a row: true unless the file counts no NaN in it."""
+    """Whether a column of floating-point numbers may be NaN in a row: true unless the file's number of NaN in it is
+    0, so also if that is unknown."""
     counts = statistics.nan_value_counts
     return counts is None or counts.get(column_id) != 0
 

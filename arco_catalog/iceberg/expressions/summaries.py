@@ -39,8 +39,8 @@ def _positive_test(condition: Condition, type_name: str) -> SummaryTest:
 
 
 def _negative_test(condition: Condition, type_name: str) -> SummaryTest:
-    """Returns a test for conditions that null and NaN may meet, too: true if the summary has one of these or is without
-    a bound, or if a value between the bounds may meet the condition."""
+    """Returns a test for conditions that null and NaN may meet, too: true if one of these may be there by the summary,
+    or a bound is missing, or if a value between the bounds may meet the condition."""
     read, test = _reader(type_name), range_test(condition, type_name, text_as_bytes=True)
     assert test is not None  # every comparison is about the order of values
     has_nan = is_floating(type_name)

@@ -1,5 +1,5 @@
 """Filters of so many predicates that testing all of them for every file would take longer than to read the files:
-weaker filters of at most `MAX_TESTED` predicates are tested in their place.
+weaker filters are tested in their place, of at most `MAX_TESTED` predicates, or of one for a column.
 
 An upsert by two columns, for example, has a filter of thousands of pairs, `(a = 1 and b = 2) or (a = 3 and b = 4) ...`.
 Its rows have one of these values in `a`, and one in `b`.
@@ -27,7 +27,8 @@ _BY_COLUMN = Mapping[int, tuple[BoundPredicate, Iterable[Value]]]
 def weakened(bound: BoundFilter) -> BoundFilter:
     """Returns the filter itself if it has at most `MAX_TESTED` predicates. Otherwise one that is met by all rows that
     meet it: of alternatives, that a column has one of the values that they require of it, for each column of which all
-    do; of parts that must all match, the first ones, with `MAX_TESTED` predicates at most; else `TRUE`."""
+    do; of parts that must all match, the first ones, weakened in the same way, with `MAX_TESTED` predicates at most;
+    else `TRUE`."""
     if _count(bound) <= MAX_TESTED:
         return bound
     if isinstance(bound, Disjunction):

@@ -40,7 +40,7 @@ TOMBSTONES = Scan("tombstone\n")
 async def end_catalog(session: Session, entry: CatalogEntry, *, cancel_purges: bool = False) -> Sequence[str]:
     """Closes the registry of a catalog, if it is empty and every purge in it has ended. With `cancel_purges` the same
     commit makes plain drops of the purges that have not begun. Returns the names of the tables whose purges were
-    cancelled; if the registry is closed already, the ones that the commit which closed it has. Raises
+    cancelled; if this entry has closed the registry already, the ones of that commit. Raises
     `NamespaceNotEmpty` if it has a namespace or an unfinished purge that is not cancelled, and `CatalogChanged` if the
     catalog was dropped and undropped since `entry` was read."""
     return texts(body_of(await run(session, _End(session, entry, cancel_purges))), "cancelled-purges")
@@ -48,8 +48,8 @@ async def end_catalog(session: Session, entry: CatalogEntry, *, cancel_purges: b
 
 async def remove_catalog(session: Session, entry: CatalogEntry) -> None:
     """Removes the name of a catalog that `end_catalog` has ended. It does nothing if the name is free already, or
-    belongs to another catalog by now. Raises `CommitStateUnknown` instead of `Unavailable`, because the catalog is
-    closed."""
+    belongs to another catalog by now. Raises `CatalogChanged`, and `CommitStateUnknown` instead of any other
+    `Unavailable`, because the catalog is closed."""
     try:
         await run(session, _Remove(session, entry))
     except CatalogChanged:

@@ -62,9 +62,9 @@ class NameCatalog(EntityChange):
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         """Plans the entry of the catalog under the name, with the fresh id and a higher version. The body has the
-        catalog, and under `retired` the id that is replaced. Raises an error if the catalog is not dropped, or a
-        location is not allowed or, with `disjoint`, overlaps another catalog's, and `AlreadyExists` if another catalog
-        has the name."""
+        catalog, and under `retired` the id that is replaced. Raises an error if the catalog is not dropped, or
+        still has another name after an interrupted drop or undrop, or a location is not allowed or, with `disjoint`,
+        overlaps another catalog's, and `AlreadyExists` if another catalog has the name."""
         entry = self.entry
         yield Needs(keys=[catalog_key(entry.name)], scans=[Scan(catalogs())])
         others = [CatalogEntry(stored) for _, stored in index.scan(catalogs())]
@@ -91,8 +91,8 @@ class NameCatalog(EntityChange):
 
 
 def _require_apart(entry: CatalogEntry, other: CatalogEntry) -> None:
-    """Raises `BadRequest` if a location of this catalog overlaps one of another catalog, which took it since the
-    drop."""
+    """Raises `BadRequest` if a location of the catalog to undrop overlaps one of another catalog, such as one that took
+    it since the drop."""
     for ours, theirs in overlaps(locations_of(entry.properties, entry.storage), other):
         raise BadRequest(
             f"{ours.uri}, a location of the dropped catalog, overlaps {theirs.uri}, a location of catalog "

@@ -127,21 +127,24 @@ def existing_catalog(index: Index, name: str) -> CatalogEntry:
 
 def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> list[Location]:
     """Returns the locations where a catalog's tables are allowed, its base location first. Raises `BadRequest` without
-    a base location, and for a location that is invalid or in the state of a catalog."""
+    a base location, and for a location that is invalid or below a folder with a name in `RESERVED_FOLDERS`."""
     base = properties.get(BASE_LOCATION)
     if not isinstance(base, str) or not base:
         raise BadRequest(f"A catalog needs the property {BASE_LOCATION}")
     locations = [Location.parse(text) for text in (base, *texts(storage, "allowedLocations"))]
     for location in locations:
         if location.reserved:
-            raise BadRequest(f"{location.uri} lies in a catalog's own state, where tables are not allowed")
+            raise BadRequest(
+                f"{location.uri} lies in a catalog's own state: tables are not allowed in folders with the names "
+                "_catalog, _realm, _probe and .arco-store"
+            )
     return locations
 
 
 def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonObject:
     """Returns the storage configuration with the base location as one of its allowed locations, and without the fields
-    that are null. When the catalog gets another base location, the former one stays allowed, because it may have
-    tables."""
+    that are null. Given the catalog's former storage configuration with another base location, the former one stays
+    allowed, because it may have tables."""
     base = properties.get(BASE_LOCATION)
     allowed = texts(storage, "allowedLocations")
     listed: list[JsonValue] = [base, *allowed] if base not in allowed else [*allowed]
@@ -151,8 +154,9 @@ def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonO
 
 def check_storage_change(before: JsonObject, after: JsonObject, *, account_may_change: bool = False) -> None:
     """Raises `BadRequest` for a change to another storage type, or to another account of a cloud (AWS account, external
-    id or tenant), because access to the files was set up for the first account. With `account_may_change`, as for an
-    operator with access to the store, only the storage type is fixed."""
+    id or tenant), because access to the files was set up for the first account. A part that is set for the first
+    time, or removed, counts as changed. With `account_may_change`, as for an operator with access to the store, only
+    the storage type is fixed."""
     for what, part in _FIXED_STORAGE.items():
         if part(before) != part(after) and not (account_may_change and what != STORAGE_TYPE):
             operator = "" if what == STORAGE_TYPE else "; an operator can: `arco catalogs update --storage-config`"
@@ -212,8 +216,8 @@ async def create_catalog(
 ) -> JsonObject:
     """Gives a name in the realm to a catalog whose registry exists under `root`, with the id `entity`. Returns the
     catalog as that commit made it, for answers. Raises `AlreadyExists`, and `BadRequest` for properties that are
-    reserved, too large or of no meaning, and for a location that overlaps one of another catalog, unless `overlap`
-    allows that."""
+    reserved, too large or of no meaning, without a base location, for a location that is invalid, and for one that
+    overlaps one of another catalog, unless `overlap` allows that."""
     _check_properties(request.properties)
     return body_of(await run(session, _Create(session, request, entity, root, overlap)))
 
@@ -233,9 +237,9 @@ async def update_catalog(
     """Replaces the properties and the storage configuration of a catalog, each if the update has it, and returns the
     catalog as answers show it; the base location stays if the new properties name none, and a former one is still
     allowed if the storage configuration is not replaced. `check` raises for a new location that is not allowed. Raises
-    `CatalogChanged` if the name belongs to another catalog by now, `CommitFailed` if the catalog's version is not the
-    expected one, and `BadRequest` for properties that are reserved, too large or of no meaning, for a change of the
-    storage type, or of the cloud account unless the update allows that, and for a new location that overlaps one of
+    `CatalogChanged` if the name belongs to no catalog or another one by now, `CommitFailed` if the catalog's version is
+    not the expected one, and `BadRequest` for properties that are reserved, too large or of no meaning, for a change of
+    the storage type, or of the cloud account unless the update allows that, and for a new location that overlaps one of
     another catalog, unless `overlap` allows that."""
     if update.properties is not None:
         _check_properties(update.properties)
@@ -291,8 +295,8 @@ class _Update(EntityChange):
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         """Plans the entry with the properties and the storage configuration that the update has; the base location
         stays if the new properties have none. The body has the catalog. Raises `CatalogChanged` if the name belongs to
-        another catalog, `CommitFailed` for another version than the expected one, and an error for a fixed part of
-        the storage and a new location that is not allowed or overlaps."""
+        no catalog or another one, `CommitFailed` for another version than the expected one, and an error for a fixed
+        part of the storage and a new location that is not allowed or overlaps."""
         update = self.update
         yield Needs(keys=[catalog_key(update.name)], scans=[Scan(catalogs())])
         before = _same_catalog(index, update.name, update.entity)

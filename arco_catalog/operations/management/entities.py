@@ -75,7 +75,9 @@ def check_entity_name(name: str, what: str) -> str:
     if not 1 <= len(name) <= MAX_NAME:
         raise BadRequest(f"Invalid value: the name of a {what} must have 1 to {MAX_NAME} characters, not {len(name)}")
     if _RESERVED.match(name):
-        raise BadRequest(f"Invalid value: the name of a {what} must not begin with 'system$': {name!r}")
+        raise BadRequest(
+            f"Invalid value: the name of a {what} must not begin with 'system$', in any case of letters: {name!r}"
+        )
     if not name.isprintable() or name != name.strip() or name in (".", ".."):
         raise BadRequest(
             f"Invalid value: the name of a {what} must be printable, without spaces around it, and not '.' or '..': "

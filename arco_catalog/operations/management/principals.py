@@ -140,7 +140,9 @@ class _Create(EntityChange):
         if find_principal(index, self.name) is not None:
             raise AlreadyExists(f"Principal already exists: {self.name}")
         if index.get(client_key(self.credentials.client_id)) is not None:
-            raise AlreadyExists(f"Another principal has the client id {self.credentials.client_id}: choose another")
+            raise AlreadyExists(
+                f"Another principal has the random client id {self.credentials.client_id}: try again, for another id"
+            )
         _check_subject(index, subject, self.name)
         principal = PrincipalEntry.new(
             entity=attempt.entity,

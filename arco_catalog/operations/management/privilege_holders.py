@@ -63,8 +63,9 @@ class HoldersQuery:
 async def list_holders(session: Session, realm: Realm | None, query: HoldersQuery, paging: Paging) -> JsonObject:
     """Returns a page of the principals that hold privileges, as the answer that lists them: a row for each principal
     and each of its roles, in order of the roles' names, then of the principals' ids. A role without principals has one
-    row. A page may be empty although a later one is not. Without a realm there are no rows. Raises the errors of
-    `absent`, and `BadRequest` for a token of another listing, and if another securable has the name now."""
+    row; principals that must rotate their credentials have none. A page may be empty although a later one is not.
+    Without a realm there are no rows. Raises the errors of `absent`, and `BadRequest` for a token of another listing,
+    and if another securable has the name now."""
     head = await session.head()
     chain = await carry_out(session.state, head.index, chain_of(head.index, query.on))
     if chain is None:
@@ -96,7 +97,7 @@ def _start(position: JsonValue, entity: str) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Page:
-    """A page of rows that is being filled with at most `size`, until it has judged `MAX_ROLES` roles or read
+    """A page of rows that is being filled with at most `size`, until it has judged `MAX_ROLES` roles or used
     `MAX_SEGMENTS` segments, by one HEAD of the catalog and one of the realm, which is in `registry`."""
 
     session: Session
@@ -111,7 +112,7 @@ class _Page:
 
     async def fill(self, roles: Mapping[str, str], start: tuple[str, str]) -> tuple[str, str] | None:
         """Adds to the page the rows of these principal roles, with the names by their ids, in order of names, from
-        `start` on, the name of a role and the id of a principal. Stops when the page is full, has read too many
+        `start` on, the name of a role and the id of a principal. Stops when the page is full, has used too many
         segments, or has judged `MAX_ROLES` roles. Returns where the next page starts, None if there is none."""
         self.before = self._segments
         ordered = sorted((name, entity) for entity, name in roles.items() if name >= start[0])
@@ -127,12 +128,13 @@ class _Page:
 
     @property
     def _spent(self) -> bool:
-        """Whether this page of holders has read as many segments of both registries as it may."""
+        """Whether this page of holders has used as many segments of both registries as it may."""
         return self._segments - self.before >= MAX_SEGMENTS
 
     @property
     def _segments(self) -> int:
-        """The number of segments that this request has read in the registries of the catalog and of the realm."""
+        """The number of segments of the registries of the catalog and of the realm that this request has used, read or
+        found in the process's cache."""
         return self.session.state.used_segments + self.registry.used_segments
 
     async def _add_role(self, name: str, entity: str, start: str) -> str | None:

@@ -21,8 +21,8 @@ async def manages_access(session: Session, principal: PrincipalEntry) -> bool:
 
 
 async def has_role(realm: State, identity: Identity, role: str) -> bool:
-    """Whether an identity is that of an existing principal which has a principal role of this name and need not rotate
-    its credentials, by the realm's current HEAD."""
+    """Whether an identity is still valid, and that of a principal which has a principal role of this name, also if the
+    token does not activate it, and need not rotate credentials, by the realm's current HEAD."""
     head = await realm.head()
     activated = replace(identity, activated=frozenset({role}))
     standing = await carry_out(realm, head.index, standing_of(head.index, activated))

@@ -32,7 +32,8 @@ async def applicable_policies(
     session: Session, target: Securable, policy_type: str | None, paging: Paging
 ) -> ListingPage:
     """Returns a page of the policies that apply to a target, as answers show them; all pages show one state.
-    `policy_type` restricts them to one type. Raises the errors of `absent` if the target does not exist."""
+    `policy_type` restricts them to one type. Raises the errors of `absent` if the target does not exist, and
+    `BadRequest` for a page token that is invalid, expired, or of another listing."""
     steps = partial(_applicable, target=target, policy_type=policy_type)
     page, token = await computed_page(session, steps, paging, partial(chain_of, securable=target))
     shown: list[JsonObject] = []

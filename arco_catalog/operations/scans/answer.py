@@ -122,10 +122,11 @@ class TaskAnswer:
 
 
 def _too_long(file: ContentFile) -> Unsupported:
-    """Returns the error for a data file whose deletes or residual filter are too long for any answer."""
+    """Returns the error for a data file that is too long for any answer, with the deletes, the residual filter and the
+    requested statistics."""
     return Unsupported(
-        f"The delete files of {file.path[:500]}, or its residual filter, are too long for an answer: compact "
-        "the table's deletes (rewrite_data_files), use a shorter filter, or let the client plan its scans "
+        f"The delete files of {file.path[:500]}, or its residual filter or statistics, are too long for an answer: "
+        "compact the table's deletes (rewrite_data_files), use a shorter filter, or let the client plan its scans "
         "(scan-planning-mode=client)"
     )
 

@@ -85,7 +85,8 @@ class DeleteFiles:
 
     async def open(self) -> None:
         """Reads the delete files if they are few, otherwise what equality columns they have, and makes the parts of the
-        index that do not exist. Raises the errors of `ManifestSource.entries` and `DeletesMemory.add`."""
+        index that do not exist. Raises the errors of `ManifestSource.entries`, `DeletesMemory.add` and the constructor
+        of `DeleteIndex`, and `Unsupported` for a part with more than `MAX_ENTRIES` entries."""
         scan = self._scan
         if len(scan.matching) <= FEW_MANIFESTS and _count_entries(scan.matching) <= FEW_FILES:
             self._index = await self._indexed(await self._entries(scan.matching, scan.selection_of))
@@ -181,8 +182,8 @@ class DeleteFiles:
 
     async def _make(self, part: "_Part") -> None:
         """Makes a part of the index from the manifests, takes memory for the bytes, and keeps them in the plan. Stores
-        the part if the catalog may be written and the part has at most `MAX_PART_BYTES`. A failure to store it is only
-        noted."""
+        the part if the catalog may be written and the part has at most `MAX_PART_BYTES`, and then forgets the bytes if
+        the plan keeps more than `KEPT_BYTES`. A failure to store it is only noted."""
         files = await self._entries(part.run, self._selection_of_all)
         body = await off_loop(FILE_BYTES * len(files), partial(encode_part, self._checked(files), self._partitions))
         self._free()
@@ -241,8 +242,9 @@ class DeleteFiles:
         entries = _count_entries(manifests)
         if entries > MAX_ENTRIES:
             raise Unsupported(
-                f"Delete manifests of this table have {entries:,} entries, and {MAX_ENTRIES:,} are read at most: "
-                f"rewrite them (rewrite_manifests), compact the table's deletes (rewrite_data_files), or {ADVICE}"
+                f"Delete manifests of this table that are read together have {entries:,} entries, and at most "
+                f"{MAX_ENTRIES:,} may be: rewrite them (rewrite_manifests), compact the table's deletes "
+                f"(rewrite_data_files), or {ADVICE}"
             )
         found = self._new_list()
         for batch in batches(manifests, AT_ONCE):

@@ -44,8 +44,8 @@ class DeletesMemory:
         self._used = self._reserved = 0
 
     async def add(self, batch: FileBatch) -> None:
-        """Counts delete files that were decoded, after waiting for memory if necessary. Raises
-        `TooManyDeletes` if the plan holds too many, and `OutOfMemory`."""
+        """Counts delete files that were decoded, and then waits for memory for them if necessary. Raises
+        `TooManyDeletes` if the plan would hold too many, and `OutOfMemory`."""
         size = _memory_of(batch)
         self._check(size)
         self._used += size
@@ -62,8 +62,8 @@ class DeletesMemory:
         """Raises `TooManyDeletes` if the plan holds too many delete files together with others of `size` bytes."""
         if self._used + size > MAX_BYTES:
             raise TooManyDeletes(
-                "The delete files of this table are too many, or have too many statistics: compact them "
-                f"(rewrite_data_files), or {ADVICE}"
+                "The delete files of this table that a plan needs at a time are too many, or have too many statistics: "
+                f"compact them (rewrite_data_files), or {ADVICE}"
             )
 
     async def _take(self) -> None:

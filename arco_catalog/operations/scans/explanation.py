@@ -44,7 +44,7 @@ class FileCounts:
 
     @property
     def json(self) -> JsonObject:
-        """The counts of a scan's manifests and files as JSON, in the form of the response."""
+        """The counts of a scan's manifests and files as JSON, as `arco plan --json` prints them."""
         return {
             "manifests": {"all": self.manifests, "read": self.manifests_read},
             "files": {
@@ -61,10 +61,10 @@ class FileCounts:
 
 
 async def explain(session: Session, namespace: Namespace, name: str, filter_: JsonValue) -> JsonObject:
-    """Explains a scan of the current snapshot of a table with a filter: returns the counts of its data files and of its
-    delete files. Reads all manifests that may have matching files, and no data files. Raises `NoSuchTable`,
-    `BadRequest` for a filter that does not fit the schema or compares a date or time with a number, and the errors of
-    `ManifestSource`."""
+    """Explains, for `arco plan`, a scan of the current snapshot of a table with a filter: returns the counts of its
+    data files and of its delete files. Reads all manifests that may have matching files, and no data files. Raises
+    `NoSuchTable`, `BadRequest` for a filter that does not fit the schema or compares a date or time with a number, and
+    the errors of `ManifestSource`."""
     found = await load_current(session, namespace, name, "table")
     location = found.pointer.metadata.location
     request: PlanRequest = {"filter": filter_, "case-sensitive": False}
@@ -145,4 +145,6 @@ def _may_match(filters: ScanFilter, manifest: ManifestFile) -> bool:
         return filters.for_spec(manifest.partition_spec_id).manifest_may_match(manifest.partitions)
     except KeyError:
         spec = manifest.partition_spec_id
-        raise BadRequest(f"The table metadata has no partition spec {spec}, which manifests of the table use") from None
+        raise BadRequest(
+            f"The scan can't be explained: the table metadata has no partition spec {spec}, which manifests of it use"
+        ) from None

@@ -121,7 +121,8 @@ def unlisted(location: str, snapshot_id: int) -> ManifestFile:
 @contextmanager
 def readable(location: str) -> Iterator[None]:
     """Returns a context that raises `BadRequest`, which names the file at `location`, in place of the errors of a file
-    that can't be read. `NotFound` is raised unchanged."""
+    that can't be read, because of the content, the name or the store's denial. Others, such as `NotFound` and a store
+    that does not answer, are raised unchanged."""
     try:
         yield
     except (Unreadable, NotRebasable, InvalidKey, StoreDenied) as error:

@@ -125,9 +125,9 @@ class ManifestSource:
         return await self._session.hold.take(size)
 
     async def entries(self, manifest: ManifestFile, selection: EntrySelection) -> AsyncGenerator[FileBatch, None]:
-        """Yields the selected entries of a manifest, some thousands at a time. Raises `Unsupported` for an encrypted
-        one, `BadRequest` for one that is outside of the table's locations, can't be read or is beyond a bound,
-        `NotFound` for a missing one, and `StoreError`."""
+        """Yields the selected entries of a manifest, up to some thousands at a time, perhaps none. Raises `Unsupported`
+        for an encrypted one, `BadRequest` for one that is outside of the table's locations, can't be read or is beyond
+        a bound, `NotFound` for a missing one, and `StoreError`."""
         if manifest.key_metadata is not None:
             raise _encrypted()
         location = manifest.manifest_path
@@ -161,9 +161,9 @@ class ManifestSource:
     async def _read_entries(
         self, manifest: ManifestFile, selection: EntrySelection, key: ManifestKey
     ) -> AsyncGenerator[FileBatch, None]:
-        """Yields the selected entries of a manifest, which it reads from the store, and packs the files into the cache
-        for later plans if this part was read before. A manifest that exceeds the usual limits is read on within larger
-        ones, and not put there."""
+        """Yields the selected entries of a manifest, which it reads from the store or as cached bytes, and packs the
+        files into the cache for later plans if this part was read before and there is room. A manifest that exceeds the
+        usual limits is read on within larger ones, and the rest not put there."""
         first = selection.first
         files_memory = min(MAX_BLOCK_MEMORY, FILES_WEIGHT * (manifest.manifest_length + 1))
         packing = Packing.begin(self._cache, key, selection, files_memory)
@@ -184,7 +184,8 @@ class ManifestSource:
     ) -> AsyncGenerator[Sequence[ContentFile], None]:
         """Reads a manifest within these limits, in memory that it takes first, and yields the selected entries. With
         `packing` it also packs all files that are read, and forgets the cached bytes of the manifest at the end. Raises
-        `UnpacksTooLong` for one that exceeds the usual limits, or the length in its list."""
+        `UnpacksTooLong` for one with a block or header beyond these limits or, if they are the usual ones, for one that
+        exceeds the length in its list."""
         length = manifest.manifest_length if limits is USUAL else None
         if manifest.content != DATA:
             limits = replace(limits, file_records=_max_entries(manifest))
@@ -228,7 +229,8 @@ class ManifestSource:
         place = Location.parse(location)
         if place.has_dots or not place.inside_any({*self._locations}):
             raise BadRequest(
-                f"The table's manifest or manifest list {location[:200]} is outside of its locations: {ADVICE}"
+                f"The table's manifest or manifest list {location[:200]} is outside of its locations, or has a level . "
+                f"or .. in the path: {ADVICE}"
             )
 
 
@@ -254,7 +256,8 @@ def _read_ahead(read: ReadRange, size: int, stated: int | None) -> ReadRange:
             body, ended = left + part, len(part) < missing
             if stated is not None and start + len(body) > stated:
                 raise UnpacksTooLong(
-                    f"the stored file has more than the {stated:,} bytes that the manifest list states for it"
+                    f"the stored file has more than the {stated:,} bytes that the manifest list states for it, so "
+                    "it is read again within wider limits"
                 )
         return body[place - start : place - start + length]
 

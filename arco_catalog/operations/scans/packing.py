@@ -57,7 +57,8 @@ def form_of(selection: EntrySelection) -> str:
 
 
 def known_blocks(cache: FilesCache, key: ManifestKey, selection: EntrySelection) -> Sequence[FileBlock] | None:
-    """Returns the blocks of a manifest that have all selected files, None unless the cache has all of them."""
+    """Returns the blocks of a manifest that have all selected files, None unless the cache has all of them, with the
+    selected statistics."""
     found: list[FileBlock] = []
     number = selection.first // BLOCK_ENTRIES
     while not (found and found[-1].is_last) and (selection.end is None or number * BLOCK_ENTRIES < selection.end):
@@ -71,7 +72,7 @@ def known_blocks(cache: FilesCache, key: ManifestKey, selection: EntrySelection)
 
 @dataclass(slots=True)
 class _Block:
-    """The data files of one block of a manifest that are not packed yet."""
+    """The data or delete files of one block of a manifest, which are not packed yet."""
 
     number: int
     files: list[ContentFile]

@@ -94,8 +94,8 @@ class Planner:
         """Plans a part of the scan: gives the tasks of its files as far as an answer has room for them, and plan tasks
         for the rest, or only plan tasks for a part that is too large. A whole scan with `min_rows` has no plan tasks
         once there are that many certain rows. Frees the memory of files at the end. Raises `InvalidToken` for a part
-        that the scan does not have, `Unsupported` for encrypted manifests, `NotFound` for a missing one, and the errors
-        of `ManifestSource`."""
+        that the scan does not have, `Unsupported` for encrypted manifests, and for deletes that are too many for the
+        memory of a plan or too long for an answer, `NotFound` for a missing one, and the errors of `ManifestSource`."""
         try:
             return await self._plan(part)
         finally:

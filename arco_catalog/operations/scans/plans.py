@@ -57,8 +57,9 @@ class Plan:
 
 async def begin(session: Session, namespace: Namespace, name: str, request: PlanRequest) -> Plan:
     """Begins the plan of a scan: returns the first tasks, and stores the request if it is too long for a token. Raises
-    the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't be read or does not fit the schema,
-    the errors of `Planner.plan`, and `Unsupported` for such a long request in a read-only catalog."""
+    the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't be read or does not fit the schema
+    and for a request that is too long to be stored, the errors of `Planner.plan`, and `Unsupported` for a request to be
+    stored in a read-only catalog."""
     state, source = await _loaded(session, namespace, name)
     try:
         scan, table = await _parsed(session, state, partial(requested, request))
@@ -77,7 +78,7 @@ async def begin(session: Session, namespace: Namespace, name: str, request: Plan
 
 async def resume(session: Session, namespace: Namespace, name: str, plan_id: str) -> Plan:
     """Plans the scan of a plan's id again from its beginning, and returns the plan as `begin` did. Raises
-    `NoSuchPlanId` for an id that is not valid for this table any more, and the errors of `load_table` and
+    `NoSuchPlanId` for an id that is not valid for this table, or not any more, and the errors of `load_table` and
     `Planner.plan`."""
     try:
         return await _resume(session, namespace, name, plan_id, is_task=False)
@@ -87,7 +88,7 @@ async def resume(session: Session, namespace: Namespace, name: str, plan_id: str
 
 async def fetch(session: Session, namespace: Namespace, name: str, plan_task: str) -> Plan:
     """Plans the part of a scan that a plan task stands for: returns the tasks of files, and further plan tasks. Raises
-    `NoSuchPlanTask` for one that is not valid for this table any more, and the errors of `load_table` and
+    `NoSuchPlanTask` for one that is not valid for this table, or not any more, and the errors of `load_table` and
     `Planner.plan`."""
     try:
         return await _resume(session, namespace, name, plan_task, is_task=True)
@@ -157,8 +158,8 @@ async def _store(session: Session, packed: bytes) -> None:
     """Stores the compressed bytes of a request under their hash. Raises `Unsupported` in a read-only catalog."""
     if session.settings.read_only_because is not None:
         raise Unsupported(
-            "The filter of this scan is too long for a plan of a catalog that is read-only: use a shorter one, or let "
-            "the client plan its scans (scan-planning-mode=client)"
+            "The filter of this scan, with the columns of stats-fields, is too long for a plan of a catalog that is "
+            "read-only: use a shorter one, or let the client plan its scans (scan-planning-mode=client)"
         )
     await session.state.create(session.state.paths.plan_request(hashlib.sha256(packed).hexdigest()), packed)
 

@@ -14,9 +14,9 @@ from arco_catalog.state.manifest_entries import EntrySelection
 
 
 class ScanDeletes(NamedTuple):
-    """The delete manifests of the snapshot that a scan reads, and the ones of them in which the scan's filter may match
-    (`matching`). `specs` are the partition specs of the table, `columns` the columns of all its schemas, by id, and
-    `dropped` those that a later schema does not have.
+    """The delete manifests, with live files, of the snapshot that a scan reads, and the ones of them in which the
+    scan's filter may match (`matching`). `specs` are the partition specs of the table, `columns` the columns of all its
+    schemas, by id, and `dropped` those that a later schema does not have; both are empty without such manifests.
     `selection_of` returns how the entries of a manifest are read for the scan, `types_of` the types of the partition
     values of a spec, and `may_match` whether a delete file may have deletes of rows that match the filter."""
 

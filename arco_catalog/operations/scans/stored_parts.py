@@ -25,8 +25,8 @@ HASH_WORK: Final = 20
 
 
 class StoredPart:
-    """The part of an index under a key of the store. `header` is None until the part is opened or made, and `known` are
-    the bytes of its beginning that the plan keeps, perhaps all."""
+    """The part of an index under a key of the store. `header` is None until a valid part is opened or made, and `known`
+    are the bytes of its beginning that the plan keeps, perhaps all or none."""
 
     def __init__(self, session: Session, key: str) -> None:
         self._session = session
@@ -50,8 +50,8 @@ class StoredPart:
             self._session.note_failed_write("the part of an index of deletes", error)
 
     async def rows(self, hashes: Set[int], work: LoopWork, memory: Memory) -> Sequence[BlockRows]:
-        """Returns the rows that have one of these hashes, by block, which it finds in `memory`. Raises `InvalidPart`,
-        and `OutOfMemory`."""
+        """Returns the rows that have one of these hashes, by block. It takes the bytes that the search needs from
+        `memory` and gives them back. Raises `InvalidPart`, and `OutOfMemory`."""
         assert self.header is not None
         start, size = self.header.start, self.header.end - self.header.start
         with memory.hold(self._session.hold.owner) as hold:
@@ -66,7 +66,9 @@ class StoredPart:
             return self.known[start : start + size]
         found = await self._session.state.store.get_range(self._key, start, size)
         if not isinstance(found, Found) or len(found.body) < size:
-            raise InvalidPart("the stored part of an index of deletes was deleted, or is too short")
+            raise InvalidPart(
+                "the stored part of an index of deletes is missing or too short, so the manifests are read instead"
+            )
         return found.body
 
 

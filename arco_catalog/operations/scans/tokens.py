@@ -40,7 +40,7 @@ _INLINE, _STORED = b"\x00", b"\x01"
 
 
 class InvalidToken(Exception):
-    """A text is no plan id or plan task that this catalog issued, or it is not valid any more."""
+    """A text is no plan id or plan task that this catalog issued, or it is not valid for the table, or not any more."""
 
 
 class Position(NamedTuple):
@@ -67,8 +67,8 @@ WHOLE: Final = Range(Position(), Position(MAX_NUMBER, MAX_NUMBER, MAX_NUMBER))
 @dataclass(frozen=True, slots=True)
 class Token:
     """The content of a plan id or of a plan task: the entity id of the table, when it was issued in seconds since 1970,
-    the snapshot, and the rest of the scan, which is `request`, the compressed bytes, or is stored under a hash. A plan
-    task has a `range`, a plan id None."""
+    the snapshot (None for a table without one), and `request`, the compressed bytes of the rest of the scan: the text
+    contains them, or names long ones, which are stored, by a hash. A plan task has a `range`, a plan id None."""
 
     entity: str
     issued_s: int
@@ -102,8 +102,8 @@ class Token:
 
 
 class ReceivedToken(NamedTuple):
-    """A token that a client sent: the fields are those of `Token`, with the `digest` of a stored request, in
-    hexadecimal, in place of its bytes."""
+    """A token that a client sent: the fields are those of `Token`, but for a stored request `request` has the bytes of
+    the hash, and `digest` the hash in hexadecimal. Otherwise `digest` is None."""
 
     entity: str
     issued_s: int
@@ -113,8 +113,8 @@ class ReceivedToken(NamedTuple):
     digest: str | None
 
     def check(self, entity: str, now_s: int, *, is_task: bool) -> None:
-        """Raises `InvalidToken` if the token is of another table, too old, issued in the future, or a plan id where a
-        plan task is expected, or the reverse."""
+        """Raises `InvalidToken` if the token is of another table, older than `LIFETIME_S`, issued more than `AHEAD_S`
+        in the future, or a plan id where a plan task is expected, or the reverse."""
         if self.entity != entity:
             raise InvalidToken("the plan is of another table, or of an earlier one of this name: plan the scan again")
         if not now_s - LIFETIME_S <= self.issued_s <= now_s + AHEAD_S:
@@ -162,9 +162,9 @@ def _range(place: bytes) -> Range | None:
 
 
 def pack_scan(scan: Scan, day: int) -> bytes:
-    """Returns the compressed bytes of a scan without its snapshot. Bytes too long for a token have the `day` since
-    1970 in them, so that the object with these bytes is no older than a day when a token names it. Raises `BadRequest`
-    for a scan that is too long."""
+    """Returns the compressed bytes of a scan without its snapshot. Bytes too long for a token, or of more than
+    `_BEST_BYTES` unpacked, have the `day` since 1970 in them, so that the object with these bytes is no older than a
+    day when a token names it. Raises `BadRequest` for a scan that is too long."""
     fields = _fields(scan)
     plain = dumps(fields)
     if len(plain) <= _BEST_BYTES and len(packed := zlib.compress(plain, 9)) <= MAX_INLINE:

@@ -68,8 +68,8 @@ async def run_all(
 async def run_older(
     runner: BatchRunner, run: Run, entities: Entities, prefix: str, limit_ms: int, work: Work[Listed, None]
 ) -> None:
-    """Runs `work` with `runner`, batch by batch, on all objects under a prefix that the store wrote more than
-    `limit_ms` milliseconds ago."""
+    """Runs `work` with `runner`, batch by batch, on all objects under a prefix that the store wrote at least `limit_ms`
+    milliseconds ago."""
 
     async def listed() -> AsyncGenerator[Batch[Listed, None], None]:
         async with aclosing(run.older(prefix, limit_ms)) as batches:

@@ -14,8 +14,8 @@ from storage_backends import Listed
 
 async def collect_claims(run: Run, entities: Entities, runner: BatchRunner) -> None:
     """Deletes claims that are older than the retention of orphans, on metadata files that were claimed for removal and
-    no longer exist. A claim by a registration stays, since the registered file is in use; so does a claim that can't be
-    read, or on a file in no store of this catalog."""
+    no longer exist; a dry run only counts them. A claim by a registration stays, since the registered file is in use;
+    so does a claim that can't be read, or on a file in no store of this catalog."""
     await run_older(runner, run, entities, run.paths.metadata_claims, run.retention.orphans_ms, _collect)
 
 

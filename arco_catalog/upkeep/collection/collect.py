@@ -102,8 +102,8 @@ async def _collect_requests(run: Run, entities: Entities, runner: BatchRunner) -
 
 
 async def _collect_service(run: Run, runner: BatchRunner) -> None:
-    """Collects the markers and tasks of a delegation service. It has no pointers and no registry, so there is nothing
-    to fence."""
+    """Collects the tasks of a delegation service, and the markers unless the settings keep these for ever. It has no
+    pointers and no registry, so there is nothing to fence."""
     entities = Entities(run)
     if run.retention.markers:
         await collect_markers(run, entities, runner)

@@ -97,9 +97,9 @@ class Entities:
         after `written_ms`, the time of an object to delete: commits from before that time can't apply then. A dry run
         sets no fence. A result of this run for which that holds, or that was None, is reused.
 
-        Returns None if nothing is known about the commits, so that the object must not be deleted: the entity has no
-        name or no pointer, the name is the intent of a transaction, the outcome of the fence is unknown, the walk is
-        incomplete, or, in a dry run, a receipt is missing.
+        Returns None if nothing is known about the commits, so that the object must not be deleted: the entity has
+        neither a name nor a tombstone, or no pointer, the name is the intent of a transaction, the outcome of the fence
+        is unknown, the walk is incomplete, or, in a dry run, a receipt is missing.
         """
         every = self._known.walked
         known = every.get(entity)

@@ -20,7 +20,7 @@ MAX_FILES = 1_000_000
 async def collect_pointers(run: Run, entities: Entities, runner: BatchRunner) -> None:
     """Deletes pointers that are older than the retention of orphans and that no entry of the registry names: of creates
     that never committed, and of entities with collected tombstones. The metadata files of a view are deleted before the
-    pointer; the files of a table are never deleted here."""
+    pointer; the files of a table are never deleted here. A dry run only counts."""
     await run_older(runner, run, entities, run.paths.pointers, run.retention.orphans_ms, _collect)
 
 
@@ -38,9 +38,9 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> Non
 
 
 async def _delete_metadata_of_view(run: Run, key: str) -> bool:
-    """Deletes the metadata files of a view with the pointer at this key, as far as they may be removed, and counts the
-    others; of a table, none. Returns true if the pointer may be deleted then, also if a file stays; false if the
-    pointer no longer exists."""
+    """Deletes and counts the files that `_own_files` finds of a view with the pointer at this key, as far as they may
+    be removed, and counts the others in `files_left`; of a table, none. A dry run only counts. Returns true if the
+    pointer may be deleted then, also if a file stays; false if the pointer no longer exists."""
     found = await run.read(key)
     if found is None:
         return False

@@ -33,9 +33,9 @@ class Receipt:
 
 
 async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, runner: BatchRunner) -> None:
-    """Deletes old receipts, pending and committed, and old OpenLineage events, in one listing. A committed receipt is
-    kept if the pipeline has not read it or if it still has a pending receipt. So the last batch of committed receipts
-    is run after all pending ones."""
+    """Deletes old receipts, pending and committed, as far as `_fate` and `_may_go` allow it, and old OpenLineage
+    events, in one listing; a dry run only counts. A committed receipt is kept, for example, if the pipeline has not
+    read the day, or if there still is a pending one. So the last batch of them is run after all pending ones."""
     committed: list[Listed] = []
     await run_all(runner, run, entities, _batches(run, pipeline, committed))
     await run_all(runner, run, entities, _rest(committed))
@@ -105,9 +105,9 @@ async def _read(run: Run, batch: Sequence[Listed]) -> Sequence[Receipt]:
 
 async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
     """Walks the entities of these receipts, once for an entity, so that all their commits get receipts; first fences
-    the pointer unless it was written long enough after the youngest of the receipts. A dry run sets no fence and writes
-    none. Entities that can't be read add to the unreadable ones of the run. The results are in the cache of
-    `entities`."""
+    the pointer unless it has no intent and was written long enough after the youngest of the receipts. A dry run sets
+    no fence and writes no receipt. Entities that can't be read add to the unreadable ones of the run. The results are
+    in the cache of `entities`."""
     youngest: dict[str, int] = {}
     for each in batch:
         youngest[each.entity] = max(youngest.get(each.entity, 0), each.listed.written_ms)
@@ -118,8 +118,8 @@ async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
 
 async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
     """Deletes the pending receipts of commits that have a committed receipt or never applied, with the metadata file
-    and the manifest list of the latter. The others are kept, and so are ones that can't be read. A dry run only counts.
-    """
+    and the manifest list of the latter. The others are kept, and so are ones that can't be read, or with a file that
+    must stay. A dry run only counts."""
     announced = await _read(run, batch)
     await _walk(run, entities, announced)
     fates = await run.each(announced, lambda each: run.unless_unreadable(each.listed.key, _fate(run, entities, each)))
@@ -129,8 +129,8 @@ async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]
 
 async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
     """Decides about a pending receipt: its commit has a committed receipt (`Fate.RECEIPTED`), or never applied
-    (`Fate.LOST`); the files of the latter are deleted. The receipt is kept (`Fate.KEPT`) if nothing is known
-    about the commit, or the file must be kept."""
+    (`Fate.LOST`); the files of the latter are deleted, and by a dry run only counted. The receipt is kept
+    (`Fate.KEPT`) if nothing is known about the commit, or the file must be kept."""
     walked = await entities.ensure_walked(pending.entity, pending.listed.written_ms)
     if walked is None and (
         await run.exists(run.paths.pointer(pending.entity)) or not await entities.is_nameless(pending.entity)

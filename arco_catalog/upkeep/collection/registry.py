@@ -27,24 +27,25 @@ from storage_backends import Found, Listed
 
 @dataclass
 class History:
-    """The history of a registry: the ids and sequence numbers of the commits that were HEAD, as far as they exist.
-    `whole` is whether they go back to the first commit, or to the floor, below which commits were collected."""
+    """The history of a registry: the ids and sequence numbers of the commits that were HEAD, as far as HEAD and the
+    commits that can be read list them; the objects of some may be gone. `whole` is whether they go back to the first
+    commit, or to the floor, below which commits were collected."""
 
     head: RegistryState
     sequences: NumberedNames = field(default_factory=NumberedNames)
     whole: bool = True
     end: int = 0
-    """The sequence number of the newest commit that `sequences` lacks."""
+    """The sequence number of the newest commit that `sequences` does not have; 0 if it has all."""
     past: int | None = None
     """The sequence number of the newest commit whose object is a week old; None if there is none. A repair may have
     written the object of the next commit again (`CopyHead`), so either may be the one that was HEAD a week ago."""
 
 
 async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
-    """Deletes registry commits that never were HEAD, and commits past the retention of receipts that the pipeline has
-    read; then the segments and values to which neither HEAD nor the HEAD of a week ago refers, unless the latter is
-    unknown or can't be read. Before that, fences the registry if HEAD is too old, except in a dry run, which only
-    counts. Does nothing if there is no registry yet."""
+    """Deletes old registry commits that never were HEAD, and commits past the retention of receipts that the pipeline
+    has read and that no kept one is computed from; then the segments and values to which neither HEAD nor the HEAD of a
+    week ago refers, unless the latter is unknown or can't be read. Before that, fences the registry if HEAD is too old,
+    except in a dry run, which only counts. Does nothing if there is no registry yet."""
     found = await run.session.state.store.get(run.paths.manifest)
     if not isinstance(found, Found):
         return
@@ -65,8 +66,8 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
 
 
 async def _history(run: Run) -> History:
-    """Reads the ids of the registry's commits from HEAD back to the floor. `whole` is false if a commit that lists
-    older ones no longer exists."""
+    """Reads the ids of the registry's commits from HEAD back to the floor. `whole` is false if the commits that list
+    older ones no longer exist or are damaged."""
     state = run.session.state
     floor = await read_registry_floor(state)
     head = await state.head()
@@ -87,7 +88,7 @@ async def _history(run: Run) -> History:
 
 async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryState:
     """Returns HEAD as of the commit with this sequence number, which is less than that of HEAD. Raises
-    `CommitStateUnknown` if no commit is left that lists it, and as `past_head`."""
+    `CommitStateUnknown` if no commit that lists it can be read, and as `past_head`."""
     state = run.session.state
     listing: CommitRecord | None = CommitRecord(history.head.document)
     while listing is not None and listing.before_sequence >= sequence:
@@ -95,7 +96,8 @@ async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryStat
         listing = await next_list(state, listing, listing.before_sequence)
     if listing is None:
         raise CommitStateUnknown(
-            f"the registry commit with the number {sequence} can't be found: all commits that list it are gone"
+            f"the registry commit with the number {sequence} can't be found: all commits that list it are gone "
+            "or damaged"
         )
     return await past_head(state, listing.listed_from(sequence)[0])
 
@@ -103,8 +105,8 @@ async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryStat
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
     """Deletes registry commits that never were HEAD, and old ones that the pipeline has read and no later commit is
     computed from; a dry run only counts them. If the history has a gap, commits that are not in it are deleted only
-    when they are old, too. Keeps the commits of HEAD and of the newest commit with an object that is a week old, whose
-    sequence number it sets in `history.past`."""
+    when they are as old and the pipeline has read all commits of the gap. Keeps the commits of HEAD and of the newest
+    commit with an object that is a week old, whose sequence number it sets in `history.past`."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
     needed_from = await _needed_from(run, history, pipeline)
@@ -159,7 +161,7 @@ async def _needed_from(run: Run, history: History, pipeline: PipelineProgress) -
 
 async def _collect_old(run: Run, old: Sequence[tuple[int, Listed]]) -> None:
     """Deletes old registry commits, each given with the sequence number. First raises the floor of the registry, by
-    which readers know that the commits below it were collected."""
+    which readers know that the commits below it were collected. A dry run only counts the commits."""
     if old and run.delete:
         await raise_registry_floor(run.session.state, max(sequence for sequence, _ in old) + 1)
     await run.collect(Kind.REGISTRY_COMMIT, [each for _, each in old])
@@ -178,7 +180,7 @@ async def _collect_segments(run: Run, heads: Sequence[RegistryState]) -> None:
 
 async def _collect_values(run: Run, heads: Sequence[RegistryState]) -> None:
     """Deletes the properties of namespaces that are as old as `_collect_unnamed` requires and that none of these HEADs
-    names."""
+    names; a dry run only counts them."""
     values = Names()
     for head in heads:
         async with aclosing(entries_in(run.session.state, head.index, "namespace\n")) as entries:

@@ -33,8 +33,8 @@ class Stopped(Exception):
 
 @dataclass
 class Run:
-    """The state of one collection of one catalog, with the session and the counts. Without `delete`, the collection
-    counts objects and writes nothing."""
+    """The state of one collection of one catalog, realm's registry or delegation service, with the session and the
+    counts. Without `delete`, the collection counts objects and writes nothing."""
 
     session: Session
     retention: Retention

@@ -11,8 +11,9 @@ MAX_EXAMPLES = 100
 
 @dataclass(slots=True)
 class KindStats:
-    """Counts of the objects of one kind that a collection deleted, or a dry run would. `oldest_ms` is the time at which
-    the oldest one was written, by the store's clock; None if it is unknown."""
+    """Counts of the objects of one kind that a collection deleted, or a dry run would. Of a metadata file or manifest
+    list, `bytes` includes 256 KiB at most, of a tombstone nothing. `oldest_ms` is the time at which the oldest one was
+    written, by the store's clock, of a tombstone the time of the purge or drop; None if it is unknown."""
 
     count: int = 0
     bytes: int = 0
@@ -31,8 +32,8 @@ class KindStats:
 class CollectionStats:
     """Counts of a collection, or of what a dry run would do: the collected objects by kind, the objects that it listed,
     the missing hints of tasks that it put, the metadata files of views that it left although it collected their
-    pointer, and the objects that are kept because a record could not be read, with examples. `stopped` is whether it
-    stopped early."""
+    pointer, and in `unreadable_count` the records that could not be read, for which objects are kept, with examples.
+    `stopped` is whether it stopped early."""
 
     kinds: dict[Kind, KindStats] = field(default_factory=dict)
     listed: int = 0
@@ -49,7 +50,8 @@ class CollectionStats:
 
     @property
     def bytes(self) -> int:
-        """The number of bytes of these objects, of all kinds."""
+        """The number of bytes, as `KindStats` counts them, of the objects of all kinds that were collected, or by a dry
+        run would be."""
         return sum(each.bytes for each in self.kinds.values())
 
     def collects(self, kind: Kind, *, size: int = 0, written_ms: int | None = None) -> None:
@@ -58,14 +60,15 @@ class CollectionStats:
         self.kinds.setdefault(kind, KindStats()).add(KindStats(1, size, written_ms))
 
     def fails(self, reason: str) -> None:
-        """Counts an object that is kept because a record could not be read, and keeps the reason for the report if
-        there are not too many."""
+        """Counts a failure because of which objects are kept, such as a record that could not be read, and keeps the
+        reason for the report unless there are `MAX_EXAMPLES` already."""
         self.unreadable_count += 1
         if len(self.unreadable) < MAX_EXAMPLES:
             self.unreadable.append(reason)
 
     def add(self, other: "CollectionStats") -> None:
-        """Adds the counts of another run or batch, and the reasons of failures up to `MAX_EXAMPLES` in all."""
+        """Adds the counts of another run or batch, and the reasons of failures up to `MAX_EXAMPLES` in all. `stopped`
+        is true then if it was in one of the two."""
         for kind, counts in other.kinds.items():
             self.kinds.setdefault(kind, KindStats()).add(counts)
         self.listed += other.listed

@@ -19,13 +19,13 @@ ENTITY = "table_entity_id"
 async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> None:
     """Deletes tasks that have succeeded or failed for good, are older than the retention of tasks, and are in no
     tombstone of the registry. Also deletes old hints that are due, of tasks that are over, or that have neither a
-    version nor a tombstone. One listing finds both."""
+    version nor a tombstone. One listing finds both. A dry run only counts them."""
     await run_all(runner, run, entities, _batches(run))
 
 
 async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
-    """Yields batches of hints that are due and older than the retention of orphans, and of versions of tasks: one
-    version of each task that has one older than the retention of tasks."""
+    """Yields batches of hints that are due and older than the retention of orphans, and of versions of tasks that are
+    older than the retention of tasks: in a batch at most one of a task, which may be in several batches."""
     paths = run.paths
     hints: list[Listed] = []
     due: dict[str, Listed] = {}
@@ -52,7 +52,8 @@ async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
 
 
 async def _collect_hints(run: Run, entities: Entities, hints: Sequence[Listed]) -> None:
-    """Deletes the old hints in this batch of tasks that have ended, or that have neither a version nor a tombstone."""
+    """Deletes the old hints in this batch of tasks that have ended, or that have neither a version nor a tombstone; a
+    dry run only counts them."""
     over = await run.each(hints, lambda each: run.unless_unreadable(each.key, _leads_nowhere(run, each.key)))
     await run.collect(Kind.HINT, [each for each, yes in zip(hints, over, strict=True) if yes])
 

@@ -52,8 +52,8 @@ async def _collect(run: Run, entities: Entities, expired: Sequence[Tombstone]) -
 
 async def _is_ready(run: Run, entities: Entities, tombstone: Tombstone) -> bool:
     """Whether a tombstone may be removed: the table is purged, all commits have receipts, or there is no pointer.
-    Except in a dry run, first marks the pointer as dropped. False if the entity can't be read, which adds to the
-    unreadable ones."""
+    Of one that is not purged, first marks the pointer as dropped, except in a dry run. False if the entity can't be
+    read, which adds to the unreadable ones."""
     if tombstone.state == PURGED:
         return True
     entity = tombstone.entity

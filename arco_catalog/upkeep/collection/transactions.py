@@ -17,8 +17,9 @@ from storage_backends import Applied, Listed
 
 async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner, oldest_slot_ms: int | None) -> None:
     """Deletes the decisions of transactions that are older than the retention of decisions and than every remaining
-    marker slot; `oldest_slot_ms` is the time of the oldest one, None if none remains. Settles the intents of committed
-    transactions first. A dry run only counts the decisions."""
+    marker slot, and to which no name in HEAD refers; `oldest_slot_ms` is the time of the oldest slot, None if none
+    remains. Settles the intents of committed transactions first. Aborts pending transactions, and keeps their
+    decisions. A dry run only counts the decisions."""
     if run.delete:
         await settle_lapsed(run.session, should_stop=run.should_stop)
     work = partial(_collect, oldest_slot_ms=oldest_slot_ms)
@@ -27,8 +28,8 @@ async def collect_transactions(run: Run, entities: Entities, runner: BatchRunner
 
 async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, oldest_slot_ms: int | None) -> None:
     """Deletes the decisions in this batch that are older than every remaining marker slot and to whose transaction no
-    name in HEAD refers, after it has settled the intents on pointers. One that can't be read is kept. A dry run only
-    counts these."""
+    name in HEAD refers, after it has settled the intents on pointers. One that can't be read, or was pending until
+    now, is kept. A dry run only counts these."""
     session = run.session
     unsettled = {*pending_transactions((await session.state.head()).index)}
     now_ms = session.now_ms()
@@ -46,7 +47,7 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed], *, old
 async def _settle_intents(run: Run, key: str, transaction: str) -> bool:
     """Settles the intents of a committed transaction on pointers; those of an aborted one need no decision. Aborts an
     undecided one. A dry run writes nothing. Returns true if no intent needs the decision at this key any more; false if
-    the decision does not exist, or was made just now, which is too young to be deleted."""
+    the decision does not exist, or was pending: the one to abort is too young to be deleted."""
     found = await run.read(key)
     if found is None:
         return False

@@ -1,5 +1,6 @@
 """Purges a delegated table: deletes the files that the metadata files refer to, inside its own locations. The operator
-must allow these, and no catalog of the deployment may have them (docs/design/tasks.md#delegation)."""
+must allow these, and no catalog of the deployment may have them, except for a table that it hands over
+(docs/design/tasks.md#delegation)."""
 
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -107,8 +108,8 @@ class DelegatedPurgeExecutor:
             if progress.phase in (Phase.METADATA, Phase.DONE):
                 return outermost([self.places.check(self.purge.location)])
             raise TaskFailed(
-                f"the purge can't go on: the metadata file {file} is gone, and the table's other files can't be found "
-                "without it. Restore it, and submit the purge once more"
+                f"the purge can't go on: the metadata file {file} does not exist, and the table's other files can't "
+                "be found without it. If it was deleted, restore it, and submit the purge once more"
             ) from None
         except UnreadableMetadata as error:
             raise TaskFailed(
@@ -120,7 +121,10 @@ class DelegatedPurgeExecutor:
         if not isinstance(location, str) or _normal(location) != _normal(self.purge.location):
             raise TaskFailed(f"the metadata file {file} is another table's: its location is not the one in the task")
         if not isinstance(uuid, str) or uuid.lower() != self.purge.table_uuid.lower():
-            raise TaskFailed(f"the metadata file {file} is another table's: its table-uuid is not the one in the task")
+            raise TaskFailed(
+                f"the metadata file {file} is another table's, or has no uuid: its table-uuid is not the one in the "
+                "task"
+            )
         if not table.allows_deletes(document):
             raise TaskFailed(
                 "the table is not purged, since it has gc.enabled=false: its files may belong to other tables"
@@ -128,8 +132,9 @@ class DelegatedPurgeExecutor:
         return outermost([self.places.check(text) for text in (location, *table.written_locations(document))])
 
     async def _check(self, session: Session, locations: list[Location]) -> None:
-        """Raises `TaskFailed` if a table in a catalog of the deployment has a location that overlaps one of these. Runs
-        with each renewal of the task's lease."""
+        """Raises `TaskFailed` if one of these locations overlaps one of another table of the deployment, live or
+        dropped, or, unless a catalog hands this table over, one of this table itself or the store's. Runs with each
+        renewal of the task's lease."""
         try:
             await self.places.refuse_held(locations, self.purge.identity, session.request)
         except LocationHeld as held:

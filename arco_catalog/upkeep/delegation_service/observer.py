@@ -16,7 +16,8 @@ class TaskObserver(Protocol):
         """Is called when the execution ends, with its duration."""
 
     def lost(self, count: int) -> None:
-        """Is called with the number of tasks that failed because the process that executed them is gone."""
+        """Is called with the number of tasks that failed because the process that executed them is gone; also with
+        0."""
 
 
 class NoObserver:

@@ -1,5 +1,5 @@
 """Checks the locations of delegated tables: the operator must allow them, and no catalog of the deployment may have
-them (docs/design/tasks.md#delegation)."""
+them, except for a table that it hands over (docs/design/tasks.md#delegation)."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -57,9 +57,10 @@ class Places:
         malformed, or is a whole bucket."""
         try:
             location = AllowedLocations(self.allowed, ()).check(text)
-        except BadRequest as error:
+        except BadRequest:
             raise Forbidden(
-                f"Not allowed by delegation.allowed-locations, or malformed: {error.message.partition(': ')[0]}"
+                "Not allowed by delegation.allowed-locations, malformed, too long, or in a folder of a catalog's own "
+                f"state: the location {text[:200]!r}"
             ) from None
         if not location.segments:
             raise Forbidden(f"Not allowed: the location {location.uri} is a whole bucket. A table needs a folder in it")
@@ -108,10 +109,10 @@ class Places:
                 name = f"catalog {each.name}"
                 opened.append((each, each.open()))
         except CatalogError as error:
-            _LOG.error("the delegation service is misconfigured, %s can't be opened: %s", name, error)
+            _LOG.error("the delegation service can't open %s: %s", name, error)
             raise Unavailable(
                 "The delegation service can't open every catalog of its store, and its log has the reason: send the "
-                "request again when its operator has corrected the configuration"
+                "request again when its operator has removed that"
             ) from error
         return opened
 

@@ -46,8 +46,9 @@ RETRY_AFTER_S = 10
 @dataclass(frozen=True, slots=True)
 class Access:
     """The limits that the operator of a delegation service sets. Files are opened only at the endpoints in
-    `environment` and in `endpoints`, or at the cloud's own if none is set. The service executes tasks of `realms`,
-    which are the realms of its store, and of `other_realms`; without `realms`, tasks of any realm."""
+    `environment` and in `endpoints`, or at the cloud's own if neither `environment` nor the task names one. The service
+    executes tasks of `realms`, which are the realms of its store, and of `other_realms`; without `realms`, tasks of any
+    realm."""
 
     places: Places
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -99,9 +100,9 @@ class DelegationService:
         """Accepts a purge as a task, and starts to execute it in the background unless it has ended or is running here.
         Returns the task, the same for repeated submissions of a purge. One that has failed continues; if the
         idempotency key was sent before, only after lost credentials. Raises `Forbidden` and `BadRequest` for a purge
-        that is not allowed, `LocationHeld` for locations of the deployment's catalogs, `TooManyRequests` if this
-        process executes too many tasks, `KeyReused` or `CommitStateUnknown` for a key that can't be used, and
-        `StoreError`."""
+        that is not allowed, `LocationHeld` for locations of the deployment's catalogs, `Unavailable` if one of
+        these can't be opened, `TooManyRequests` if this process executes too many tasks, `KeyReused` or
+        `CommitStateUnknown` for a key that can't be used, and `StoreError`."""
         task = purge.task_id(caller)
         roots = self._access.places.roots([purge.location, purge.metadata_location])
         location = self._access.places.check(purge.location)

@@ -43,7 +43,7 @@ class CredentialsMissing(BadRequest):
 @dataclass(frozen=True, slots=True)
 class Storage:
     """The environment variables that open the stores of one delegated task, and in `secrets` the values of the task's
-    `config` with eight characters or more, which messages must not have."""
+    `config` with eight characters or more, which messages must not have; none for a store without credentials."""
 
     environment: Mapping[str, str] = field(repr=False)
     secrets: Sequence[str] = field(repr=False)
@@ -70,8 +70,9 @@ def storage_for(
     """Returns the environment that opens the store of a location with the credentials in `config`, and as secrets all
     values in `config` of eight characters or more. `operator` has the service's own environment variables, of which the
     ones for endpoints, regions, clients and proxies are used, and no credentials. A location of a scheme without
-    credentials needs none. Raises `CredentialsMissing` if `config` has no credentials for the location, and
-    `BadRequest` if it names an endpoint that the operator does not allow, or an invalid region."""
+    credentials needs none, and the result then has no secrets. Raises `CredentialsMissing` if `config` has no
+    credentials for the location, and `BadRequest` if it names an endpoint that the operator does not allow, or an
+    invalid region."""
     environment = {name: operator[name] for name in _OF_OPERATOR if operator.get(name)}
     environment.update(_endpoint(config, environment, allowed_endpoints))
     keys = _CREDENTIALS.get(location.scheme)
@@ -111,7 +112,7 @@ def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed
 
 
 def _normal(endpoint: str) -> str:
-    """Returns an endpoint as it is compared: in lower case, without blanks and slashes around it."""
+    """Returns an endpoint as it is compared: in lower case, without blanks around it and slashes at the end."""
     return endpoint.strip().rstrip("/").lower()
 
 

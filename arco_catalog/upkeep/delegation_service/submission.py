@@ -1,4 +1,5 @@
-"""Makes a task of a request to the delegation service, once for each idempotency key
+"""Makes a task of a request to the delegation service, one for all requests of a caller with the same purge. By the
+idempotency key, a request that is sent again resubmits no failed task, except after lost credentials
 (docs/design/tasks.md#delegation)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown

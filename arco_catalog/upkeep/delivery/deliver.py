@@ -56,10 +56,10 @@ class SubscriptionConflict(Exception):
 async def deliver(
     open_session: Callable[[], Session], name: str, id_: str, sinks: Sinks, cursor: int | None = None
 ) -> DeliveryResult:
-    """Delivers everything that is in the feed to the subscription of this name and id, up to an event that its receiver
-    does not accept, or for `RUN_MS`, and stores the cursor; with a `cursor` only if the subscription still has it.
-    Before the time of the next attempt nothing is sent. A receiver, filter or feed that can't be used is stored as a
-    failure. `open_session` returns a session as long as this worker may go on. Raises `SubscriptionConflict`,
+    """Delivers the selected events of the feed to the subscription of this name and id, up to one that the receiver
+    does not accept and that is not set aside, or for `RUN_MS`, and stores the cursor; with a `cursor` only if it has
+    that. Before the time of the next attempt nothing is sent. A receiver, filter or feed that can't be used is stored
+    as a failure. `open_session` returns a session as long as this worker may go on. Raises `SubscriptionConflict`,
     `StoreError`, `CommitStateUnknown`, `InternalError`, and the errors of `open_session`."""
     delivery = _Delivery(open_session, await _read(open_session().state, name, id_))
     if cursor is not None and delivery.subscription.cursor != cursor:

@@ -39,8 +39,9 @@ class DeliveryExecutor:
 
     async def execute(self, execution: Execution) -> TaskResult:
         """Delivers the events in the feed to the subscription of the task, and counts them. If the subscription is
-        gone, or has moved on to another task, this task ends without more. Raises `NotYet` if the receiver or the store
-        fails, if the run's time is over, and in a copy of a catalog, because the original sends the events; raises
+        gone, or has moved on to another task, this task ends without more. Raises `NotYet` if the receiver, filter,
+        feed or store fails, if another worker has changed the subscription but not the cursor, before the next attempt
+        is due, if the run's time is over, and in a copy of a catalog, because the original sends the events; raises
         `LeaseLost` and `InternalError`."""
         if self._sinks is None:
             raise NotImplementedError
@@ -64,7 +65,7 @@ class DeliveryExecutor:
         counted.set_aside += done.set_aside
         counted.failed += done.failed
         if done.again_ms is not None:
-            reason = "the receiver did not take the next one" if done.failed else "the next ones are to follow"
+            reason = "the next one could not be delivered" if done.failed else "the next ones are to follow"
             raise NotYet(done.again_ms, f"Delivered {done.accepted:,} events; {reason}")
         counts: JsonObject = {"accepted": done.accepted, "set-aside": done.set_aside}
         return TaskResult(f"Delivered {done.accepted:,} events", counts)

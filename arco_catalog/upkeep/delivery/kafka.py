@@ -127,9 +127,9 @@ class KafkaTopic:
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """Returns the properties in a file of lines `NAME=VALUE`, and comments that begin with `#`. Raises `OSError`, and
-    `ValueError` for another line, which is not quoted since it may have a password, for a large file, and without
-    brokers."""
+    """Returns the properties in a file of lines `NAME=VALUE`, and comments that begin with `#`; leaves out lines with
+    no name, such as empty ones. Raises `OSError`, and `ValueError` for another line, which is not quoted since it may
+    have a password, for a large file, and without brokers."""
     with Path(path).open("rb") as file:
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:

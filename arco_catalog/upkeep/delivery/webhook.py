@@ -1,4 +1,5 @@
-"""Sends events to a webhook: one signed POST for each event, to a URL of https, without redirects."""
+"""Sends events to a webhook: one signed POST for each event, without redirects, to a URL of https, or, if private
+addresses are allowed, of http on this machine."""
 
 from collections.abc import Callable
 

@@ -46,9 +46,9 @@ class ExpiryPlan:
 
 
 def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) -> ExpiryPlan:
-    """Plans the removal of everything that has expired now of a table with this metadata document: of nothing, with the
-    reason in `held_back`, if the property gc.enabled is not true or a property of retention is invalid. A pure
-    function."""
+    """Plans the removal of the branches and tags, and of the oldest `MAX_EXPIRED` snapshots, that have expired now of a
+    table with this metadata document: of nothing, with the reason in `held_back`, if the property gc.enabled is not
+    true, a property of retention is invalid, or the branches are too long to follow. A pure function."""
     if not table.allows_deletes(document):
         return ExpiryPlan(held_back="the table's property gc.enabled is not true: its files must not be deleted")
     metadata: TableMetadata = complete(document)
@@ -115,8 +115,8 @@ class ExpireSnapshots(CommitRelation):
 
 
 async def expire_snapshots(session: Session, commit: ExpireSnapshots, namespace: Namespace, name: str) -> ExpiryPlan:
-    """Makes the commit of an expiry after the writers of that table in this process that came first, and returns what
-    it removed, or why it removed nothing. Raises the errors of a commit."""
+    """Makes the commit of an expiry after the writers of that table in this process that came first, if these end in
+    time, and returns what it removed, or why it removed nothing. Raises the errors of a commit."""
     async with session.lock_table(namespace, name, lambda: True):
         await run(session, commit)
     return commit.found

@@ -1,6 +1,7 @@
 """Deletes the files that only expired snapshots need (docs/design/expiry.md#rule-6).
 
-The rule is that of Iceberg's `ReachableFileCleanup`. What the table needs is read again before each step.
+The rule is that of Iceberg's `ReachableFileCleanup`. What the table needs is read again before each step, unless the
+table has not changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -125,10 +126,10 @@ class FileDeletion:
         return self.progress
 
     async def _delete_part(self) -> None:
-        """Deletes the present part of the data files and delete files that expired manifests name, except files that
-        the table still needs, and moves to the next part. If the part has more names than fit into memory, deletes
-        nothing, divides the files into four times as many parts, and begins with the first. Raises `TaskFailed` if
-        there would be more than `MAX_PARTS`, and as `_look` and `_keep_live` do."""
+        """Deletes the present part of the data files and delete files that live entries of expired manifests name,
+        except files that the table still needs, and moves to the next part. If the part has more names than fit into
+        memory, deletes nothing, divides the files into four times as many parts, and begins with the first. Raises
+        `TaskFailed` if there would be more than `MAX_PARTS`, and as `_look` and `_keep_live` do."""
         part, parts = self.progress.part, self.progress.parts
         look = await self._look()
         found = _Files(self._removal.own)
@@ -192,7 +193,7 @@ class FileDeletion:
         """Reads what the table names now, and what the records of expiries name, and returns the manifests, manifest
         lists and statistics files that expired snapshots alone need. Raises `StoreUnavailable` if the pointer or a
         metadata file is missing, or the table changes while it is read, and `TaskFailed` if one of the manifest lists
-        that the table names is missing, or one of all these lists can't be read."""
+        that the table names is missing, if one of all these lists can't be read, or for too many manifests."""
         reached = await named_by(self._execution, metadata)
         if reached.gone or not metadata:
             raise StoreUnavailable(
@@ -263,8 +264,8 @@ class FileDeletion:
         if (*await metadata_files(session, await session.state.pointer(self._entity)),) != metadata:
             raise StoreUnavailable("the table changed while it was read: another attempt follows")
         raise TaskFailed(
-            f"{gone[0]} is missing, and which files of the table it names is unknown, so no file is deleted: restore "
-            "it, and retry this task"
+            f"{gone[0]} is missing, and which files of the table it names is unknown, so no further file is deleted: "
+            "restore it, and retry this task"
         )
 
     async def _note(self, files: int) -> None:

@@ -70,14 +70,14 @@ class ExpiryExecutor:
         return await _commit(execution, table)
 
     async def abandon(self, execution: Execution, reason: str) -> None:
-        """Counts the failure. Removed snapshots can't be restored, and the files are left."""
+        """Counts the failure. Removed snapshots can't be restored, and the files that were not deleted yet are left."""
         execution.stats().expiries.failed += 1
 
 
 async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
     """Removes what has expired by one commit, adds it to the worker's statistics, and schedules the deletion of the
-    files by raising `NotYet`. Returns the result if neither this lease nor a previous one removed anything, with the
-    reason. Raises `TaskFailed`, and `StoreError`."""
+    files by raising `NotYet`. Returns the result, with the reason if there is one, if neither this lease nor a previous
+    one has written the record of such a commit. Raises `TaskFailed`, and `StoreError`."""
     held_back, plan = await obstacle(execution, table), None
     if held_back is None:
         retention_of = await _retention_of(execution, table)
@@ -170,7 +170,7 @@ async def _records_of_task(execution: Execution, table: LiveTable) -> Sequence[E
 
 async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
     """Deletes the files that only expired snapshots need, and returns the counts. Deletes none, and returns the reason,
-    if the table was dropped or another one may use files of it."""
+    if the table was dropped or may not be expired any more, or if another one may use files of it or lends it some."""
     checkpoint = execution.checkpoint
     removed = f"Removed {count_in(checkpoint, 'snapshots'):,} snapshots"
     if table is None:

@@ -28,9 +28,9 @@ async def request_expiry(session: Session, namespace: Namespace, name: str, sett
 
 
 async def preview(session: Session, namespace: Namespace, name: str, settings: SnapshotExpiry) -> JsonObject:
-    """Returns the snapshots by id, and the branches and tags by name, that have expired now by the settings of
-    `request_expiry`, and in `held_back` why it would remove none of them, None if it would. Raises as `request_expiry`
-    and `plan_now` do. Writes nothing."""
+    """Returns the snapshots by id, the oldest `MAX_EXPIRED` at most, and the branches and tags by name, that have
+    expired now by the settings of `request_expiry`, and in `held_back` why it would remove none of them, None if it
+    would. Raises as `request_expiry` and `plan_now` do. Writes nothing."""
     table = await _table(session, namespace, name)
     retention_of = retention_by(await _merged(session, table, settings))
     plan = await plan_now(session, table.entry.entity, retention_of)
@@ -59,8 +59,8 @@ async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable
 
 
 async def _merged(session: Session, table: LiveTable, settings: SnapshotExpiry) -> SnapshotExpiry:
-    """Returns the settings of a request; the ones that it lacks come from the table's policy, if there is one. Fails
-    for an invalid policy."""
+    """Returns the settings of a request; the ones that it lacks come from the table's policy, if there is one and
+    it is enabled. Raises `BadRequest` for an invalid policy."""
     index = (await session.state.head()).index
     try:
         policy = await PolicyReader(OneSession(session), index).of(table.namespace, table.name)

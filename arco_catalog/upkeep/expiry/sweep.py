@@ -34,8 +34,8 @@ class SweepExecutor:
 
     async def execute(self, execution: Execution) -> TaskResult:
         """Makes tasks for the tables of which something has expired, in the order of their names, from the checkpoint
-        on, and returns the counts. Tables and policies that can't be read are named in the result. Raises `TaskFailed`,
-        `LeaseLost`, and `StoreError`."""
+        on, and returns the counts. Up to `MAX_UNREADABLE` tables that can't be read, or with such a policy, are
+        named in the result. Raises `TaskFailed`, `LeaseLost`, and `StoreError`."""
         await execution.start()
         session = execution.session()
         index = (await session.state.head()).index
@@ -65,7 +65,7 @@ def _period(task: Task) -> str:
 async def _look(execution: Execution, table: LiveTable, policies: PolicyReader, period: str) -> None:
     """Makes the task of a table if something of it has expired by the policy, and counts the table in the checkpoint;
     one without a policy is not counted. A table or policy that can't be read counts as a failure, and the checkpoint
-    names it."""
+    names the table, unless it has `MAX_UNREADABLE` already."""
     session, checkpoint = execution.session(), execution.checkpoint
     try:
         policy = await policies.of(table.namespace, table.name)

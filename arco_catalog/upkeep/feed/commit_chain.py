@@ -121,9 +121,9 @@ async def decision_after_lease(session: Session, transaction: str) -> Decision |
 def _continued(
     entity: str, files: Sequence[MetadataFile], entered: Collection[str], *, is_gap: bool
 ) -> tuple[list[FeedRecord], Sequence[MetadataFile]]:
-    """Returns the first records of an entity that was restored, and the files that follow them. The chain `files`,
-    oldest first, begins again after the newest file in it that has `entered` at any time, with a record of that. If
-    none has, all of the chain follows, after a record of a gap if `is_gap`."""
+    """Returns the first records of an entity that was restored, or of which no chain leads back to the cursor, and the
+    files that follow them. The chain `files`, oldest first, begins again after the newest file in it that has `entered`
+    at any time, with a record of that. If none has, all of the chain follows, after a record of a gap if `is_gap`."""
     place = max((number for number, file in enumerate(files, 1) if file.location in entered), default=0)
     if not place:
         return [gap_record(entity, files[0].ms if files else 0)] if is_gap else [], files
@@ -200,8 +200,9 @@ class _Walk:
     """Goes from the pointer of an entity back along its receipts, and where one is missing, along the logs of metadata
     files: to the file at `until`, for None to the entity's creation, or to the file with which it was registered.
 
-    `trail` has the files before that, the newest first; of more than `MAX_TRAIL` the oldest. `is_over` is whether it
-    has ended, `has_arrived` whether it ended where it should, `found` the receipts of the files that it passed last."""
+    `trail` has the files that it passed on the way, the newest first; of more than `MAX_TRAIL` the oldest. `is_over` is
+    whether it has ended, `has_arrived` whether it ended where it should, `found` the receipts of the files that it
+    passed last."""
 
     def __init__(self, pointer: Pointer, until: str | None) -> None:
         self._pointer = pointer

@@ -1,4 +1,5 @@
-"""Reads the segments of the event feed backwards, after a restore (docs/design/events.md#rule-10)."""
+"""Reads the segments of the event feed backwards, to find which records have entered: after a restore, or where a
+history has a gap or is long (docs/design/events.md#rule-10)."""
 
 from collections.abc import AsyncGenerator
 
@@ -38,8 +39,8 @@ class EnteredFiles:
         self.is_over = False
 
     async def go(self, session: Session, segments: int) -> None:
-        """Reads the given number of segments backwards, or up to the oldest one, and adds the entity's files in them;
-        sets `is_over` if there is no other one. Raises as `records_back` does."""
+        """Reads the given number of segments backwards, or up to the oldest one, and adds the entity's files in them.
+        Sets `is_over` once it looks for another segment and there is none. Raises as `records_back` does."""
         for _ in range(segments):
             session.check_deadline()
             segment = None if self._next is None else await read_segment(session.state, self._next)

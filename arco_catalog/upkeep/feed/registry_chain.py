@@ -30,7 +30,8 @@ NOWHERE = RegistryPosition(None, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class NewOperations:
-    """Operations that enter next, in their order, and whether these are all up to HEAD."""
+    """The records of operations that enter next, in their order, with those of gaps and of a restore; and whether these
+    are all up to HEAD."""
 
     records: Sequence[FeedRecord]
     is_all: bool
@@ -44,8 +45,8 @@ def position_of(head: RegistryState) -> RegistryPosition:
 async def new_operations(session: Session, head: RegistryState, position: RegistryPosition, tail: int) -> NewOperations:
     """Returns the operations after a position of the feed up to HEAD, in order; if there are many, those of the oldest
     commits. A commit that is lost has a record of a gap. `tail` is the number of the first record of the last segment.
-    Where HEAD's chain does not lead to the position, or the position is restored, the first record is about that.
-    Raises `StoreError`, and `InternalError` for a corrupt segment or floor."""
+    Where HEAD's chain does not lead to the position, or the position is restored, the first record is about that,
+    unless the operations go on at the same position. Raises `StoreError`, and `InternalError` for a corrupt segment."""
     if position.is_at(position_of(head)):
         return NewOperations([], True)
     chain = await _read_chain(session, head, position.sequence)
@@ -93,8 +94,8 @@ def _records(
     record: CommitRecord | None, name: str | None, sequence: int, position: RegistryPosition
 ) -> Sequence[FeedRecord]:
     """Returns the records of the operations of a commit that have not entered the feed, which are those after
-    `position`. For a commit that is lost, that is the record of the gap; none if the position is already in that
-    commit."""
+    `position`. For a commit that is lost, that is the record of a gap; none if the position is at the end of that
+    commit, or after this gap."""
     if record is None or name is None:
         if sequence == position.sequence and position.is_whole:
             return []
@@ -121,8 +122,8 @@ class _Chain:
 
 
 async def _read_chain(session: Session, head: RegistryState, since: int) -> _Chain:
-    """Returns the chain from HEAD back to a sequence number, or to the last commit that is stored. Of more than
-    `MAX_COMMITS` commits it has the oldest."""
+    """Returns the chain from HEAD back to a sequence number, or as far back as the commits that are stored list it. Of
+    more than `MAX_COMMITS` commits it has the oldest."""
     ids: OrderedDict[int, str | None] = OrderedDict()
     listing: CommitRecord | None = head
     end = head.sequence

@@ -79,8 +79,9 @@ class Sequencer:
 
     async def _step(self, session: Session, stats: FeedStats) -> bool:
         """Makes one step: appends new records, and stores the cursors. Returns whether it entered all that it found and
-        that can enter; also true for a catalog without a HEAD. Once all operations have entered, the feed begins, if it
-        has not, or begins again after a gap or lost cursors. Raises as `run` does, `LostSegment`, and `FeedSetBack`."""
+        that can enter; also true for a catalog without a HEAD. A feed without a segment begins at HEAD. Later, once all
+        operations have entered, it begins for tables and views that have no beginning, or begins again after a gap or
+        lost cursors. Raises as `run` does, `LostSegment`, and `FeedSetBack`."""
         self._steps += 1
         feed = await self._read(session)
         head = await session.state.head()

@@ -29,10 +29,11 @@ class FeedWork:
         self._running = asyncio.Lock()
 
     async def __call__(self, stats: FeedStats) -> int:
-        """Makes steps until all changes are in the feed, or half of the time of a run is over, and then the tasks of
-        deliveries; adds the counts to `stats`. Does nothing while a run of this process goes on. Returns the number of
-        tasks that it created or found. An error of the store or the catalog is logged, counted and not raised, and
-        tables that can't be read are logged: the next run goes on from the stored feed."""
+        """Makes steps until all changes are in the feed, another process makes a segment first, or half of the time of
+        a run is over, and then the tasks of deliveries; adds the counts to `stats`. Does nothing while a run of this
+        process goes on. Returns the number of tasks that it created or found. An error of the store or the catalog is
+        logged, counted and not raised, and tables that can't be read are logged: the next run goes on from the stored
+        feed."""
         if self._running.locked():
             return 0
         before, warehouse = self._deliveries.created, self._catalog.settings.warehouse

@@ -13,7 +13,8 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 async def check(examination: Examination, data: Scope | None = None) -> Findings:
     """Checks the objects of a catalog, and with `data` also the files of the tables in that scope, and yields the
-    findings. Raises `StoreError` if the store stops answering."""
+    findings. If `data` selects only some tables, checks besides their files only the registry. Raises `StoreError` if
+    the store stops answering."""
     async for finding in check_stored(examination, data):
         yield finding
     if data is not None:
@@ -40,8 +41,8 @@ async def check_service(examination: Examination) -> Findings:
 
 
 def require_known(examination: Examination, data: Scope) -> None:
-    """Raises `NoSuchTable` if a table that `data` selects is not in the registry. Returns without a check if the
-    registry's index could not be read completely."""
+    """Raises `NoSuchTable` if a name in `data.tables` is that of no Iceberg table or view in the registry, live or
+    dropped. Returns without a check if the registry's index could not be read completely."""
     unknown = data.tables - {relation.name for relation in examination.relations.values()}
     if unknown and examination.index_read:
         raise NoSuchTable(f"Table does not exist: {min(unknown)}")

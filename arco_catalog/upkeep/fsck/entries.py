@@ -177,7 +177,12 @@ def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
             for entity, location in unheld
         ),
         *(
-            Finding(Code.HOLD_STRAY, where, f"{location} is reserved for entity {entity}, which does not have it")
+            Finding(
+                Code.HOLD_STRAY,
+                where,
+                f"{location} is reserved for entity {entity}, or noted for it after a drop, and no entry of the entity "
+                "fits this",
+            )
             for entity, location in stray + unclaimed
         ),
         *(

@@ -52,7 +52,8 @@ class Relation:
 
 @dataclass
 class Examination:
-    """The state of one check of one catalog, with the facts that its parts collect for later parts."""
+    """The state of one check of a catalog, of a realm's registry or of a delegation service, with the facts that its
+    parts collect for later parts."""
 
     session: Session
     settling_ms: int = SETTLING_MS
@@ -78,7 +79,7 @@ class Examination:
     head_sequence: int = 0
     """The sequence number of HEAD."""
     index_read: bool = False
-    """Whether all of the registry's index could be read."""
+    """Whether all segments of the registry's index could be read; an entry that can't be read does not count."""
     examined: int = 0
     """The number of objects that were examined."""
     at: str = ""
@@ -102,7 +103,7 @@ class Examination:
         return self.paths == SERVICE
 
     def look_at_one(self) -> None:
-        """Counts one examined object, and calls `progress` after every `AT_ONCE` objects."""
+        """Counts one examined object, and calls `progress` if the number is a multiple of `AT_ONCE` then."""
         self.examined += 1
         if self.examined % AT_ONCE == 0:
             self.progress(self)

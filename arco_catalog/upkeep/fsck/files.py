@@ -23,7 +23,7 @@ class Scope:
 
     @property
     def is_part(self) -> bool:
-        """Whether the scope selects only some tables. The check then examines nothing else."""
+        """Whether the scope selects only some tables. The check then examines only their files and the registry."""
         return bool(self.tables or self.after)
 
     def has(self, relation: Relation) -> bool:
@@ -47,9 +47,9 @@ async def examine_files(examination: Examination, scope: Scope) -> Findings:
 
 async def look_at_table(examination: Examination, relation: Relation, max_manifests: int | None = None) -> Look:
     """Examines the files of a table, and returns the result. Repeats this if there are findings and the table has
-    changed meanwhile, up to `MAX_LOOKS` times, since files of expired snapshots are deleted. At most `max_manifests`
-    manifests are read (None: all): the others are in `left` of the result, for the caller to examine, and then to call
-    `settle` with the sum."""
+    changed meanwhile, with at most `MAX_LOOKS` examinations in all, since files of expired snapshots are deleted. At
+    most `max_manifests` manifests are read (None: all): the others are in `left` of the result, for the caller to
+    examine, and then to call `settle` with the sum."""
     looks = 1
     while True:
         look = await _look(examination, relation, max_manifests)

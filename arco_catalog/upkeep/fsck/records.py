@@ -42,8 +42,8 @@ _Examine = Callable[[Examination, str], Awaitable[Sequence[Finding]]]
 
 async def examine_records(examination: Examination) -> Findings:
     """Examines all objects of the state that no other part examines, such as receipts, markers and claims, in one
-    listing, and yields the findings, also for objects of no known kind. Collects for later parts the keys of receipts,
-    and in a realm the directories of catalogs."""
+    listing, but not the copies that a recovery made. Yields the findings, also for objects of no known kind. Collects
+    the keys of receipts, and in a realm the directories of catalogs for later parts."""
     state = f"{examination.paths.state}/"
     singles: list[str] = []
     markers: dict[str, list[int]] = defaultdict(list)
@@ -75,8 +75,13 @@ async def examine_records(examination: Examination) -> Findings:
 
 
 def _unknown(key: str) -> Finding:
-    """Returns the finding for an object with a key that no version of the catalog writes."""
-    return Finding(Code.OBJECT_UNKNOWN, key, "no object of the catalog has such a key")
+    """Returns the finding for an object with a key that no version of the program writes in a state of this sort: a
+    catalog's, a realm's or a delegation service's."""
+    return Finding(
+        Code.OBJECT_UNKNOWN,
+        key,
+        "no catalog, realm or delegation service has an object with such a key at this place",
+    )
 
 
 def _is_report(paths: Paths, key: str) -> bool:
@@ -248,9 +253,9 @@ def _readable(code: Code, parse: Callable[[str, Found], object]) -> _Examine:
 
 async def _examine_marker(examination: Examination, marker: str, numbers: Sequence[int]) -> Sequence[Finding]:
     """Examines the slots of one marker, `numbers` being those in the listing: every slot up to the greatest must exist,
-    be readable and fit the one before it. Ends without a finding once the greatest slot no longer exists, since a
-    collection is deleting the marker. A final slot with the operation of a registry commit that may have become HEAD
-    proves that it did, so HEAD is an older commit: that is a finding, too."""
+    be readable and fit the one before it. Ends, without a finding for a missing slot, once the greatest slot no longer
+    exists, since a collection is deleting the marker. A final slot with the operation of a registry commit that may
+    have become HEAD proves that it did, so HEAD is an older commit: that is a finding, too."""
     findings: list[Finding] = []
     before: Slot | None = None
     for number in range(max(numbers) + 1):

@@ -84,7 +84,7 @@ async def examine_registry(examination: Examination) -> Findings:
 async def _needed_by(examination: Examination, head: str) -> Mapping[str, CommitRecord | None]:
     """Reads the commits from which HEAD can be computed, given the id of HEAD's commit: that one, and those before it
     up to the last with a whole object. Returns them by their ids, the last first, with None for those that are missing
-    or can't be read."""
+    or can't be read; only HEAD's commit if that can't be read."""
     last = await _commit(examination, head)
     needed = {head: last}
     if last is None or is_whole(last.document) or last.before is None:
@@ -102,7 +102,7 @@ async def _examine_own_commit(
 ) -> Findings:
     """Examines whether HEAD, which has the bytes `body`, can be computed from the commits `needed`, unless the object
     of HEAD's commit has the same bytes. Yields a finding for every one that is missing or can't be read, but for
-    findings of the history, and one if the commits give another HEAD."""
+    findings of the history, and one if the commits give another HEAD or none."""
     own = head.id or ""
     key, differs = examination.paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
     found = await examination.read(key)
@@ -234,7 +234,7 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
             yield Finding(
                 Code.COMMIT_UNCONFIRMED,
                 examination.paths.registry_commit(name),
-                "the registry commit is a child of HEAD, and may be newer",
+                "the registry commit is a child of HEAD, and it is unknown whether it became HEAD",
             )
 
 

@@ -28,8 +28,8 @@ SEMANTICS = {"table": TABLES, "view": VIEWS}
 
 
 async def examine_relations(examination: Examination) -> Findings:
-    """Examines the tables and views that the registry names, and searches the pointers for old ones of entities that it
-    does not name. Yields the findings."""
+    """Examines the tables and views that the registry names. If all of the index could be read, also searches the
+    pointers for old ones of entities that it does not name. Yields the findings."""
     async for finding in examination.each(examination.relations.values(), partial(_examine, examination)):
         yield finding
     if not examination.index_read:  # else what leads to a pointer may be in a segment that can't be read

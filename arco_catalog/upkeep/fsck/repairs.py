@@ -73,8 +73,8 @@ class WriteReceipt:
 
 @dataclass(frozen=True, slots=True)
 class CopyHead:
-    """Repair that writes the missing commit object of HEAD, which is a copy of HEAD. There is no copy of older
-    commits. Writes nothing if the object came back, also with only the edits of the index."""
+    """Repair that writes the missing commit object of HEAD, which is a copy of HEAD. There is no copy of older commits.
+    Writes nothing if another commit is HEAD by now, or the object came back, also with only the edits of the index."""
 
     commit: str
 
@@ -113,7 +113,8 @@ async def _can_be_restored(state: State, head: RegistryState) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFile:
-    """Repair that writes the claim on the metadata file from which a table was registered. An existing claim stays."""
+    """Repair that writes the claim on the metadata file from which a table or view was registered. An existing claim
+    stays."""
 
     entity: str
     file: str
@@ -129,7 +130,7 @@ class ClaimFile:
 @dataclass(frozen=True, slots=True)
 class SettleNames:
     """Repair that settles the intents of a transaction on names in the registry by its decision. Does nothing without a
-    readable decision."""
+    decision, or while it is pending; fails if it can't be read."""
 
     transaction: str
 

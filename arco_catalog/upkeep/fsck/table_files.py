@@ -1,4 +1,5 @@
-"""Examines the files of one table: those that any snapshot of the current metadata names.
+"""Examines the files of one table that the current metadata names: those of all snapshots, the statistics files, and
+the earlier metadata files in the log.
 
 Manifests are read a block at a time, and of each data file only its last byte, whose range also proves its size. The
 memory for a table has the paths of its manifests, and hashes of its data files up to a bound.

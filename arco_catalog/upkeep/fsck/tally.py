@@ -15,7 +15,8 @@ MAX_FINDINGS = 100
 @dataclass(slots=True)
 class Tally:
     """The inconsistencies found in the files of one table: the first findings of each code, the number of all findings
-    of each code, and for directories outside of the table's locations, or out of reach, the number of files in them."""
+    of each code, and for directories outside of the table's locations and borrowed folders, or out of reach, the number
+    of files in them."""
 
     found: list[Finding] = field(default_factory=list)
     counts: Counter[Code] = field(default_factory=Counter)
@@ -51,8 +52,8 @@ class Tally:
 
     def findings(self, relation: Relation) -> Sequence[Finding]:
         """Returns the findings about the table: the kept ones, one for each code that has more than `MAX_FINDINGS` with
-        the number of further ones, and one for each folder outside of the table's locations or out of reach, of either
-        kind at most `MAX_FINDINGS`, the largest first."""
+        the number of further ones, and one for each folder outside of the table's locations and borrowed folders, or
+        out of reach, of either kind at most `MAX_FINDINGS`, the largest first."""
         called = relation.called
         more = [
             Finding(code, relation.name, f"{called}: and {count - MAX_FINDINGS:,} more findings of this code")

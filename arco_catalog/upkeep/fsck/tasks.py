@@ -54,7 +54,9 @@ async def examine_tasks(examination: Examination) -> Findings:
         elif number.isdecimal() and each.key == paths.task_version(task, int(number)):
             listed[task].numbers.append(int(number))
         else:
-            yield Finding(Code.OBJECT_UNKNOWN, each.key, "the object is neither a version of a task nor a hint")
+            yield Finding(
+                Code.OBJECT_UNKNOWN, each.key, "the object is neither a version of a task nor a hint, which is empty"
+            )
     for task in examination.purges:
         _ = listed[task]
 

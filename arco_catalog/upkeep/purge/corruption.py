@@ -1,5 +1,5 @@
-"""Remembers files of tables that exist and can't be read, with their versions: as long as a file has the same version,
-a later purge need not read it (docs/design/purge.md#rule-27)."""
+"""Remembers files of tables that can't be read or are missing, with their versions: as long as a file has the same
+version, or is missing, a later purge need not read it (docs/design/purge.md#rule-27)."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from storage_backends import InvalidKey
 
 
 class CorruptFile(TaskFailed):
-    """A file of a table exists, and can't be read."""
+    """A file of a table can't be read: it exists and is corrupt, or no store of this catalog can have it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,11 +61,11 @@ class Delegate:
     vending: "Callable[[], Vending]"
 
     async def purge(self, execution: Execution, tombstone: Tombstone, pointer: Pointer) -> None:
-        """Submits the purge of a table to the service, with each submission noted in the checkpoint, and returns
-        when the service has succeeded. Submits it once more if the service has lost the credentials. Does nothing if
-        the purge may not be handed over, if a worker has begun to delete, or if the metadata file is missing. The
-        caller then deletes the files that are left. Raises `DelegateFailed` if the service fails, `TaskFailed`,
-        `LeaseLost`, and `StoreError`."""
+        """Submits the purge of a table to the service, with each submission noted in the checkpoint, and returns when
+        the service has succeeded. Submits it once more if the service has lost the credentials, at most
+        `MAX_SUBMISSIONS` times in all. Does nothing if the purge may not be handed over, if a worker has begun to
+        delete, or if the metadata file is missing. The caller then deletes the files that are left. Raises
+        `DelegateFailed` if the service fails, `TaskFailed`, `LeaseLost`, and `StoreError`."""
         session = execution.session()
         if not _delegation(execution):
             if Progress.parse(execution.checkpoint).deleting:  # a worker began before delegation was configured
@@ -180,7 +180,8 @@ async def wait_for_delegate(execution: Execution) -> None:
         service = optional_text(delegation, "service")
         raise TaskFailed(
             f"this purge was handed over to {service}, with access that does not expire: set "
-            "ARCO_PURGE_EXECUTOR=delegated, so that a worker can wait for the service"
+            f"ARCO_PURGE_EXECUTOR=delegated, so that a worker can wait for the service, and run `arco tasks retry "
+            f"{execution.task.id}`"
         )
     if _may_be_deleting(delegation, execution.session().now_ms()):
         raise NotYet(expires_ms + MARGIN_MS, "a delegation service may delete files until its credentials have expired")

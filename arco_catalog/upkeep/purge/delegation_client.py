@@ -61,11 +61,12 @@ class ClientFiles:
 
 
 class HttpDelegationClient:
-    """Calls a delegation service by HTTP, each time over a connection of its own: a purge has few calls, minutes
+    """Calls a delegation service by HTTP, each time over a connection of its own: a purge has few calls, seconds
     apart."""
 
     def __init__(self, url: str, files: ClientFiles, now_ms: Callable[[], int]) -> None:
-        """Raises `StoreDenied` for a URL that is neither https nor on the loopback interface."""
+        """Raises `StoreDenied` for a URL that is neither https nor on the loopback interface, or that has a user, a
+        fragment, blanks or letters outside of ASCII."""
         self._url = url.rstrip("/")
         self._files = files
         self._now_ms = now_ms

@@ -101,9 +101,9 @@ class Deletion(Removal):
         return self.progress.chunk_done if chunk.id == self.progress.chunk else 0
 
     async def _entries(self, manifest: str, pending: list[ReachedFile], gone: list[str]) -> None:
-        """Deletes the files that a manifest names, in batches of `AT_ONCE`, except files that are outside or shared.
-        The files of the last, incomplete batch are left in the list `pending`, which several manifests share. A
-        manifest that does not exist is added to `gone`."""
+        """Deletes the files that a manifest names, in batches of `AT_ONCE`, except files outside of the table's
+        locations, and ones without a key. The files of the last, incomplete batch are left in the list `pending`, which
+        several manifests share. A manifest that does not exist is added to `gone`."""
         async with aclosing(entries_of(self._execution, manifest, gone)) as blocks:
             async for entries in blocks:
                 pending += entries

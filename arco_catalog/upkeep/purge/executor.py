@@ -63,7 +63,8 @@ class AntiJoin(Protocol):
 
 class PurgeExecutor:
     """Purges dropped tables in this process, or by `delegate` if the purge may be handed over, or by an `anti_join`,
-    which no other table can block. Until all files are deleted, only an anti-join continues a purge that one began."""
+    which keeps the files of other tables where a purge without it would fail because of them. Until all files are
+    deleted, only an anti-join continues a purge that one began."""
 
     def __init__(self, delegate: Delegate | None = None, anti_join: AntiJoin | None = None) -> None:
         self._delegate = delegate
@@ -76,9 +77,9 @@ class PurgeExecutor:
         return self._anti_join is not None or not progress.anti_join or progress.phase is Phase.DONE
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Executes one attempt of a purge, and returns the result. If the drop was undone, the result states that
-        nothing was deleted. Raises `NotYet` if the purge must wait, `TaskFailed` if a retry can't help, `LeaseLost`,
-        and for a failed attempt that is retried other errors, such as `StoreError`."""
+        """Executes one attempt of a purge, and returns the result. If the drop was undone, or the purge is over, the
+        result states that nothing was deleted. Raises `NotYet` if the purge must wait, `TaskFailed` if a retry can't
+        help, `LeaseLost`, and for a failed attempt that is retried other errors, such as `StoreError`."""
         try:
             return await _Purge(execution, self._delegate, self._anti_join).run()
         except NothingToPurge as undone:
@@ -224,7 +225,7 @@ class _Purge:
 
     def _guard(self, tombstone: Tombstone) -> Guard:
         """Returns the check that runs with each renewal of the lease: it raises `LeaseLost` if a later lease has fenced
-        the tombstone, or the catalog is closed."""
+        the tombstone, the purge no longer runs, or the catalog was dropped."""
 
         async def guard(session: Session) -> None:
             index = (await session.state.head()).index
@@ -242,7 +243,7 @@ class _Purge:
         tables that use them; the anti-join, `trust_locations`, and a purge that may have deleted files need none.
         Returns the progress at the end; deletes nothing if the one in the checkpoint is complete. Raises `TaskFailed`
         if another table uses one of the files, or the table's pointer is gone, `LeaseLost`, and the errors of
-        `find_sharer` and of `Delegate.purge` or `wait_for_delegate`."""
+        `find_sharer`, of `take_inventory`, and of `Delegate.purge` or `wait_for_delegate`."""
         execution = self._execution
         progress = Progress.parse(execution.checkpoint)
         if progress.phase is Phase.DONE:
@@ -271,7 +272,7 @@ class _Purge:
             return deletion.progress
 
     def _deletion(self, tombstone: Tombstone) -> AbstractAsyncContextManager[Deletion]:
-        """Returns the deletion of the table's files: by the anti-join on Spark, or else one by one."""
+        """Returns the deletion of the table's files: by the anti-join on Spark, or else by this process in batches."""
         if self._anti_join is not None:
             return self._anti_join.deletion(self._execution, tombstone)
         progress = Progress.parse(self._execution.checkpoint)

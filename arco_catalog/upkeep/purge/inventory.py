@@ -19,7 +19,8 @@ class Inventory(Protocol):
 
     def chunks(self, start: str = "") -> AsyncGenerator[Chunk, None]:
         """Yields the chunks of the inventory, beginning with the one with the id `start`, or all of them. The order is
-        always the same: the oldest metadata files come first, the current one last. Raises `StoreError`."""
+        always the same: the chunks with the oldest metadata files come first, the one with the current file last. In a
+        chunk the newest metadata file comes first. Raises `StoreError`."""
         ...
 
 

@@ -47,8 +47,9 @@ class OtherTable:
 @dataclass(frozen=True, slots=True)
 class TableRead:
     """The result of reading another table: a file of it `inside` the places of the purge, or else the `directories` of
-    its files to record, None if they can't be recorded. `unread` is why a file of it was not read, and `missing`
-    whether that file of a live table is missing."""
+    its files to record, None if they can't be recorded, or a record has them already. `unread` is why a file of it was
+    not read, None also where only files of a dropped table are missing; `missing` is whether that file of a live table
+    is missing."""
 
     inside: str | None = None
     directories: FileDirectories | None = None
@@ -68,8 +69,8 @@ class Continuation:
         self._recorded_ms = runtime.boot_ms()
 
     async def record_if_due(self, reading: "_Reading") -> None:
-        """Records how far the table is read, if the last time was long ago and the read is one that can be continued.
-        Raises `LeaseLost`, and `StoreError`."""
+        """Records how far the table is read, if the last time was `PARTIAL_AFTER_MS` ago or longer and the read is
+        one that can be continued. Raises `LeaseLost`, and `StoreError`."""
         now_ms = self._runtime.boot_ms()
         if now_ms - self._recorded_ms < PARTIAL_AFTER_MS:
             return
@@ -90,8 +91,8 @@ async def read_table(
     transaction would give it, and returns the result. `known` is a record of the table with files that could not be
     read: if these have not changed, nothing is read. `continuation` has what previous leases read of the table's state
     by then. A table with missing files is read again if it has changed, since its manifests may have been rewritten.
-    Raises `TaskFailed` for a table without a pointer, and `StoreUnavailable` if the table changes faster than it is
-    read."""
+    Raises `TaskFailed` for a live table without a pointer, and `StoreUnavailable` if a table with missing files changes
+    faster than it is read."""
     if known is not None and await are_unchanged(sessions, known.unread):
         missing = [file.location for file in known.unread if file.version is None]
         reasons = [
@@ -114,8 +115,8 @@ async def read_table(
         reading = present
     else:
         raise StoreUnavailable(
-            f"the purge must read the files of {other}, which has changed during each of {MAX_ROUNDS} reads: another "
-            "attempt follows"
+            f"the purge must read the files of {other}, which has changed during each of {MAX_ROUNDS} reads, in which "
+            "files were missing: the next attempt reads it again"
         )
     directories = reading.files.entry(reading.version) if reading.is_recordable else None
     if directories is not None:
@@ -150,8 +151,8 @@ class _Reading:
 
     @property
     def is_recordable(self) -> bool:
-        """Whether every file that could not be read is known by name, as a record needs it. Of previous leases only the
-        first such file is."""
+        """Whether every file that could not be read is known by name, as a record needs it: not if previous leases met
+        such files, since a partial read has only the first missing one, and the reason for the first corrupt one."""
         return self.previous is None or not (self.previous.gone or self.previous.corrupt)
 
     def partial(self) -> PartialRead | None:
@@ -187,10 +188,10 @@ def _continued(partial: PartialRead, places: Collection[str]) -> _Reading:
 
 
 async def _read_files(sessions: Sessions, reading: _Reading, continuation: Continuation) -> str | None:
-    """Reads the metadata files, manifest lists and manifests of a table that are not read yet, and saves the progress
-    by `continuation` from time to time. Returns the first location, of such a file or of one that it names, that is
-    inside the places of the purge. Returns None if all files that could be read lead to no such location; the others
-    are then in `reading`."""
+    """Reads the metadata files of a table, and the manifest lists and manifests that are not read yet, and saves the
+    progress by `continuation` from time to time. Returns the first location, of such a file or of one that it names,
+    that is inside the places of the purge. Returns None if all files that could be read lead to no such location; the
+    others are then in `reading`."""
     found, compared = files_of(sessions, reading.metadata, reading.gone, reading.corrupt, reading.position), 0
     async with aclosing(found) as files:
         async for file in files:
@@ -246,7 +247,7 @@ async def has_name(session: Session, entity: str) -> bool:
 
 async def _entry_of(session: Session, head: RegistryState, entity: str) -> JsonObject | None:
     """Returns the registry's entry of the live table or view with this entity; None if it has none, as for a dropped
-    one. It reads all names in HEAD."""
+    one. It goes through the names in HEAD until it finds one."""
     async with aclosing(entries_in(session.state, head.index, "relation\n")) as entries:
         async for _, entry in entries:
             if text(entry, "entity") == entity:

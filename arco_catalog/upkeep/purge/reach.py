@@ -48,7 +48,8 @@ MAX_QUOTED = 1_000
 @dataclass(slots=True)
 class Reached:
     """The names of files that the metadata files of one entity contain, each once. `files` are the metadata files
-    themselves, the oldest first; `gone` are metadata files that do not exist."""
+    themselves: the ones that were never current, then the others, the oldest first; `gone` are metadata files that do
+    not exist. `add` fills neither of the two."""
 
     files: list[str] = field(default_factory=list)
     lists: dict[str, None] = field(default_factory=dict)
@@ -60,8 +61,8 @@ class Reached:
     """The folders of the metadata files."""
 
     def add(self, document: JsonObject) -> None:
-        """Adds the manifest lists, the manifests of v1 snapshots, the statistics files and the metadata folder that a
-        metadata document names."""
+        """Adds the manifest lists, the manifests of v1 snapshots without a list, the statistics files and the metadata
+        folder that a metadata document names."""
         for snapshot in objects(document, "snapshots"):
             manifest_list, manifests = snapshot.get("manifest-list"), snapshot.get("manifests")
             if isinstance(manifest_list, str):
@@ -78,8 +79,8 @@ class Reached:
 async def reached_by(execution: Sessions, pointer: Pointer, corrupt: list[Corruption] | None = None) -> Reached:
     """Reads all metadata files of an entity: those that were current, those that only a log names, and those of commits
     that never applied. Returns the names of files in them, with missing ones in `gone`. Files that can't be read are
-    added to `corrupt`; without this list they raise `TaskFailed`, as a chain of metadata files does that can't be
-    followed."""
+    added to `corrupt`; without this list they raise `TaskFailed`. With and without it, so does a chain of metadata
+    files that can't be followed."""
     reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
     chain = await walked_log(execution, pointer)
     for file in chain:
@@ -245,8 +246,8 @@ async def manifests_in(execution: Sessions, location: str, gone: list[str] | Non
             if size > MAX_LIST_BYTES:
                 found.clear()
                 raise CorruptFile(
-                    f"the manifest list {location} can't be read: it names manifests of more than "
-                    f"{MAX_LIST_BYTES >> 20} MiB together"
+                    f"the manifest list {location} can't be read: the names of the manifests in it take more than "
+                    f"{MAX_LIST_BYTES >> 20} MiB of memory"
                 )
     return found
 
@@ -379,7 +380,8 @@ async def records_of(
     read_range: ReadRange, location: str, fields: Fields, gone: list[str] | None = None
 ) -> AsyncGenerator[Sequence[JsonObject], None]:
     """Yields the records of an Avro file by `read_range`, a block at a time. Yields none for a file that does not
-    exist, and adds it to `gone`. Raises `CorruptFile` if it exists and can't be read (docs/design/purge.md#rule-12)."""
+    exist, and adds it to `gone`. Raises `CorruptFile` for any other that can't be read, and for a location that no
+    store of the catalog can have (docs/design/purge.md#rule-12)."""
     try:
         async with aclosing(read_blocks(read_range, fields)) as blocks:
             async for records in blocks:
@@ -399,7 +401,9 @@ def _text(record: JsonObject, name: str, where: str) -> str:
     `MAX_NAME_LENGTH`; `where` is the file that has the entry."""
     value = record.get(name)
     if not isinstance(value, str):
-        raise CorruptFile(f"the manifest or manifest list {where} can't be read: an entry has no {name}")
+        raise CorruptFile(
+            f"the manifest or manifest list {where} can't be read: an entry has no {name}, or one that is no text"
+        )
     if not value:
         raise CorruptFile(f"the manifest or manifest list {where} can't be read: {name} of an entry is empty")
     if len(value) > MAX_NAME_LENGTH:

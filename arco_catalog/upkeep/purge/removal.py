@@ -42,9 +42,10 @@ class Removal:
         self.progress = progress
 
     async def delete(self, files: Iterable[ReachedFile]) -> None:
-        """Deletes the files whose locations `own` returns, and counts them in `progress`. Other files are counted as
-        `outside`; files that have no key in this catalog are counted, and not deleted. A file that this object has
-        deleted before is passed over. Raises `LeaseLost`, and `StoreError`."""
+        """Deletes the files whose locations `own` returns, and counts them in `progress`. Other files, and files with
+        names that are no keys of the store, are counted as `outside`; files whose location has `//`, `.` or `..` are
+        counted as `unaddressable`, and not deleted. A file that this object has met before is passed over, unless it
+        was not one of the first `MAX_REMEMBERED_FILES`. Raises `LeaseLost`, and `StoreError`."""
         await self._all(files)
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:
@@ -77,7 +78,8 @@ class Removal:
             )
 
     def own(self, text: str) -> Location | None:
-        """Returns the location of a file; None if it is outside the entity's own locations, or if `allows` excludes it.
+        """Returns the location of a file; None if it is outside the entity's own locations or in a catalog's own state,
+        if `text` is malformed, or if `allows` excludes it.
         In an object store, one with `//`, `.` or `..` is returned too: `delete` counts such a file, and does not delete
         it."""
         folder, _, name = text.rpartition("/")

@@ -35,9 +35,10 @@ READ_AT_ONCE = 16
 @dataclass(frozen=True, slots=True)
 class NeighbourCheck:
     """The state of a purge's round that reads the other tables, in the order of their entities: the ones up to the
-    entity `after` are read. The round began in the lease with the number `lease`, at `began_ms`. The first round reads
-    all tables; a later one reads tables with pointers that have moved since `since_ms`, the begin of the round before.
-    Times are by the store's clock. `partial` has the tables of which a part is read, by entity."""
+    entity `after` are read. The round began in the lease with the number `lease` (0 in old checkpoints), which was
+    taken at `began_ms`. The first round, without `since_ms`, reads all tables; a later one reads tables with pointers
+    that have moved since `since_ms`, the `began_ms` of the round before. Times are by the store's clock. `partial` has
+    the tables of which a part is read, by entity."""
 
     began_ms: int
     lease: int = 0
@@ -80,8 +81,8 @@ async def find_sharer(
     The search continues from the checkpoint, and may take several leases; then a second round reads the tables whose
     pointers have moved since the first one started. `beginning` is the number of the lease that began the purge, by
     default this one. Corrupt files of a table are recorded in the checkpoint, and prevent only that table's own purge.
-    Raises `NotYet` while missing files of a table may be restored, `TaskFailed` for a table without a pointer,
-    `LeaseLost`, and `StoreError`."""
+    Raises `NotYet` while missing files of a table may be restored, `TaskFailed` for a live table without a
+    pointer, `LeaseLost`, and `StoreError`."""
     folders = frozenset(location.rstrip("/") for location in locations)
     beginning = execution.number if beginning is None else beginning
     check = NeighbourCheck.parse(execution.checkpoint) or NeighbourCheck(execution.taken_ms, execution.number)
@@ -165,7 +166,7 @@ class _Round:
             self._number_done += 1
         checkpoint = self._checkpoint()
         if found.unread is not None:
-            _LOG.warning("a purge continues although %s can't be read completely: %s", other, found.unread)
+            _LOG.warning("a purge can't read %s completely, and goes on to other tables: %s", other, found.unread)
             checkpoint = with_unread(checkpoint, {str(other): found.unread})
         if found.missing:
             checkpoint.setdefault(MISSING_SINCE, self._execution.taken_ms)
@@ -186,8 +187,8 @@ class _Round:
 async def known_tables(execution: Sessions, entity: str, locations: Collection[str]) -> Sequence[tuple[str, str]]:
     """Returns the name and entity of every Iceberg table of the catalog that has a pointer, live or dropped and not
     purged, except the one with this `entity`; no views. Raises `TaskFailed` for an entity without a pointer, such as a
-    table of another format, with a location that overlaps these locations: this catalog can't read which files it
-    has."""
+    table of another format or one that follows another catalog's, with a location that overlaps these locations: this
+    catalog does not know which files it has."""
     own = [Location.of_normal(normal) for normal in locations]
     tables: list[tuple[str, str]] = []
     async with aclosing(other_relations(execution, entity)) as relations:
@@ -196,8 +197,8 @@ async def known_tables(execution: Sessions, entity: str, locations: Collection[s
                 places = [Location.of_normal(normal) for normal in texts(entry, "locations")]
                 if any(place.inside(each) or each.inside(place) for place in places for each in own):
                     raise TaskFailed(
-                        f"{name}, a table of another format, is at a location that overlaps this table's, and this "
-                        "catalog does not know its files"
+                        f"{name}, a table of another format or another catalog's, is at a location that overlaps this "
+                        "table's, and this catalog does not know its files"
                     )
             elif entry.get("type") == "table":
                 tables.append((name, text(entry, "entity")))

@@ -56,7 +56,7 @@ async def take_inventory(execution: Execution, pointer: Pointer, *, dry: bool) -
 
 async def _last_chunk(execution: Execution, pointer: Pointer) -> Chunk | None:
     """Returns the last stored chunk of the inventory, which the checkpoint names; None if it names none, if that chunk
-    does not exist, or if its inventory began at another metadata file than the current one."""
+    does not exist or is corrupt, or if its inventory began at another metadata file than the current one."""
     last = Progress.parse(execution.checkpoint).inventory
     chunk = await read_chunk(execution.session().state, execution.task.id, last) if last else None
     return chunk if chunk is not None and chunk.current == pointer.metadata.location else None
@@ -211,8 +211,9 @@ class InventoryWalk:
         self._position = replace(self._position, chunk=self.last.id)
 
     async def _read_manifests(self) -> None:
-        """Adds the manifests in all manifest lists of the inventory, from the oldest chunk on. A manifest that one of
-        the last `MAX_COMPARED` lists names too is left out."""
+        """Adds the manifests in the manifest lists of the inventory, from the position on: from the last stored chunk,
+        with the oldest lists, back to the first one. A manifest that one of the last `MAX_COMPARED` lists names too is
+        left out."""
         for each in self._position.compared:
             listed = await manifests_in(self._execution, each, [])
             await off_loop(NAME_BYTES * len(listed), partial(self._note_manifests, listed))
@@ -238,7 +239,8 @@ class InventoryWalk:
         return await manifests_in(self._execution, location, self._buffer.missing)
 
     def _note_manifests(self, manifests: Mapping[str, int]) -> None:
-        """Notes manifests, which are then not added to the inventory."""
+        """Notes manifests, which are then not added to the inventory if one of the next `MAX_COMPARED` lists names
+        them."""
         self._seen.update((_digest(manifest), 0) for manifest in manifests)
 
     def _add_manifests(self, manifests: Mapping[str, int], number: int) -> None:
@@ -254,7 +256,7 @@ class InventoryWalk:
         """Reads metadata files, the newer first, and adds to the buffer the names in each that the next newer file does
         not have. With `follow`, also adds the files of their metadata logs to the files to be read later. A missing
         file is only noted, so that no later lease reads it. Raises `TaskFailed` if the current file has
-        `gc.enabled=false`."""
+        `gc.enabled=false`, and for a file that can't be read."""
         read = [read_metadata_file(self._execution, file, self._buffer.missing, _Names.of) for file in files]
         for file, names in zip(files, await gather(*read) if read else [], strict=True):
             if names is None:

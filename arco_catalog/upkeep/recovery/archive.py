@@ -30,7 +30,7 @@ AT_ONCE = 64
 @dataclass(frozen=True, slots=True)
 class Member:
     """An object in the archive of a backup: the key below the root of the backup, the bytes, and the time at which the
-    store wrote it."""
+    store wrote it, in milliseconds since 1970, of which the archive keeps whole seconds; 0 for HEAD."""
 
     key: str
     body: bytes
@@ -183,7 +183,7 @@ class Archive:
 
 def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
     """Yields the members of an archive that are files, in order: name, body, and time in milliseconds since 1970. A
-    corrupt archive is an error when the reading comes to that place. Raises `OSError`."""
+    corrupt archive raises `BadRequest` when the reading comes to that place. Raises `OSError`."""
     try:
         with tarfile.open(file, "r|gz") as tar:
             for info in tar:
@@ -201,8 +201,8 @@ def _count(digest: "hashlib._Hash", member: Member) -> None:
 
 
 def _json(file: Path, body: bytes) -> JsonObject:
-    """Reads the JSON of the first or last member of an archive; empty if it is no object. Fails for a member that is
-    no JSON."""
+    """Reads the JSON of the first or last member of an archive; empty if it is no object. Raises `BadRequest` for a
+    member that is no JSON."""
     try:
         document = loads(body)
     except MalformedJson as error:

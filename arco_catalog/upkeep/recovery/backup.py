@@ -2,10 +2,9 @@
 
 The order of reading makes the backup consistent. Records that prove commits (the event feed, markers, receipts, tasks)
 are read before the pointers, so every commit that they prove is in a pointer. HEAD is read after the pointers, so every
-name that a pointer needs is in HEAD. Decisions of transactions are read last. If a transaction has committed by then,
-its pointers and HEAD are read again. A transaction that is undecided then is left out of the backup, so that it reads
-as aborted.
-"""
+name that a pointer needs is in HEAD. Decisions of transactions are read after HEAD. If a transaction has committed by
+then, its pointers and HEAD are read again. A transaction that is undecided then is left out of the backup, so that it
+reads as aborted."""
 
 from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +75,8 @@ def place_of(session: Session, root: str) -> str:
 
 @dataclass
 class CatalogBackup:
-    """Writes the backup of one catalog. `strip` is the prefix of keys that is left out in the archive."""
+    """Writes the backup of one catalog, or of the registry of a realm. `strip` is the prefix of keys that is left out
+    in the archive. `read_again` counts the pointers that were read once more."""
 
     state: State
     archive: ArchiveWriter
@@ -124,7 +124,7 @@ class CatalogBackup:
 
     def summarize(self, head: RegistryState) -> JsonObject:
         """Returns the description of this catalog's part of the archive: the key, id, sequence number and time of HEAD,
-        how many pointers it has and how many were read again, and the entities with a missing pointer."""
+        how many pointers it has and how often one of them was read again, and the entities with a missing pointer."""
         return {
             "manifest": self.state.paths.manifest.removeprefix(self.strip),
             "head": head.id,
@@ -239,7 +239,7 @@ class CatalogBackup:
     # Reading and adding
 
     def _is_recent(self, each: Listed) -> bool:
-        """Whether an object was written since the backup began."""
+        """Whether an object was written since the backup began, or in the `TICK_MS` before."""
         return each.written_ms >= self._since_ms
 
     def _is_new_pending_receipt(self, each: Listed) -> bool:

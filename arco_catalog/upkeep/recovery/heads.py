@@ -59,7 +59,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class HeadSearch:
-    """The result of the search for HEAD: the last commit that has a child (`known`), and its children (`leaves`).
+    """The result of the search for HEAD: the last commit that has a child (`known`), and its children (`leaves`); if
+    no commit that was read has a parent, None and all of them.
     `corrupt` are the keys of commit objects that can't be read. If HEAD as of a candidate can't be computed,
     `alternatives` are the last commits as of which it can: the one that is known to have been HEAD, or those that may
     have been."""

@@ -39,8 +39,8 @@ class LostPointer:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The commit of a table or view that one receipt describes. `evidence` is the proof that its metadata file was
-    current; None if there is none."""
+    """The commit of a table or view that one receipt describes, or of which only the metadata file is known, without
+    a receipt. `evidence` is the proof that its metadata file was current; None if there is none."""
 
     file: MetadataFile
     base: MetadataFile | None = None

@@ -1,7 +1,7 @@
 """Restores a lost HEAD and lost pointers, from records that prove their content or by the choice of an operator.
 
-An object is overwritten only after it was read and copied to another key. HEAD is restored first, with the bytes of the
-commit object, so that a swap under way can still apply; then the pointers of all entities in it.
+An object is overwritten only after it was read and copied to another key. HEAD is restored first, with the bytes of
+HEAD as of the commit, so that a swap under way can still apply; then the pointers of all entities in it.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -131,7 +131,10 @@ async def _restore_pointers(
                 lost[each.entity] = each, state, found
     unknown = sorted(set(choices.pointers) - set(lost))
     if unknown:
-        raise BadRequest(f"No table or view has the entity id {unknown[0]}, live or dropped: check --pointer")
+        raise BadRequest(
+            f"No table or view has the entity id {unknown[0]}, live or dropped, or it must have no pointer, as a "
+            "purged table, a table of another format, or one that follows another catalog's: check --pointer"
+        )
     aborted = [] if dry or not lost else await abort_transactions_on(session, lost)
     named = [each for each, _, _ in lost.values() if await _is_committed(session, each)]
     searches = await find_pointers(session, registry, named)
@@ -160,9 +163,9 @@ async def _restore_pointer(
     dry: bool,
 ) -> JsonObject:
     """Restores one pointer to the metadata file that the operator has named, or else to the one that is proven to be
-    the last; leaves it if there is neither, if that file can't be read, and with `dry`. `state` is the pointer's
-    condition, `stored` the object as it was read. Returns the fields of the report, with the error for such a file.
-    Raises `CommitFailed` if another process changed the pointer."""
+    the last; leaves it if there is neither, if that file can't be read or is of another table, and with `dry`. `state`
+    is the pointer's condition, `stored` the object as it was read. Returns the fields of the report, with the error for
+    such a file. Raises `CommitFailed` if another process changed the pointer."""
     entity = search.lost.entity
     certain = search.certain
     chosen = chosen_by_operator.get(entity) or (certain.file.location if certain is not None else None)
@@ -243,7 +246,7 @@ def _parse_if_readable(found: Found | None, parse: Callable[[Found], T]) -> tupl
 async def _replace(session: Session, key: str, body: bytes, found: Found | None) -> str | None:
     """Overwrites an object if it is still as it was `found`, after copying the old one to another key; creates it if
     nothing was found. Returns the key of the copy; None if there was no object. Raises `CommitFailed` if another
-    process stored something else."""
+    process stored something else, or deleted it."""
     state = session.state
     kept = None
     if found is not None:
@@ -254,7 +257,7 @@ async def _replace(session: Session, key: str, body: bytes, found: Found | None)
         now = await session.state.read(key)
         if now is None or now.body != body:
             raise CommitFailed(
-                f"{key} was not restored, since another process wrote it meanwhile: stop all writers, and run the "
-                "restore once more"
+                f"{key} was not restored, since another process wrote or deleted it meanwhile: stop all writers, "
+                "and run the restore once more"
             )
     return kept

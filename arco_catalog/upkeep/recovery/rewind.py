@@ -20,8 +20,8 @@ from storage_backends.versions import KeptVersion, KeptVersions
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object of a catalog's state that has changed since the instant of a rewind: the present version, and the
-    version at that instant; None if it did not exist then."""
+    """An object of a catalog's state that has changed since the instant of a rewind, or HEAD, changed or not: the
+    present version, and the version at that instant; None if it did not exist then."""
 
     key: str
     now: KeptVersion
@@ -39,12 +39,13 @@ async def rewind(
     paths = session.state.paths
     if not await versions.enabled():
         raise BadRequest(
-            "The bucket keeps no versions of its objects, so the state at that time is not known: restore a backup"
+            "The bucket keeps no versions of its objects, or does so no longer, so the state at that time is not "
+            "known: restore a backup"
         )
     head = [each async for each in _changes(versions, paths.manifest, at_ms, all_of_them=True)]
     if not head or head[0].then is None:
         raise BadRequest(
-            f"{paths.manifest} did not exist at that time, or the bucket has deleted that version: choose a later time"
+            f"{paths.manifest} did not exist at that time, or the bucket has deleted that version: choose another time"
         )
     counts = {"restored": 0, "hidden": 0}
     if head[0].now.version != head[0].then.version:
@@ -117,7 +118,7 @@ async def _put(session: Session, versions: KeptVersions, change: Change) -> None
 
 async def _hide(session: Session, change: Change) -> None:
     """Deletes an object that did not exist at the instant, or HEAD during the rewind; the bucket keeps its version.
-    Raises `CommitFailed` if another process changes it."""
+    Raises `CommitFailed` if another process changes it, where the store has conditional deletes."""
     assert change.now.version is not None
     when = ANY if session.settings.lacks else Matches(change.now.version)
     if isinstance(await session.state.delete(change.key, when), PreconditionFailed):
@@ -127,6 +128,6 @@ async def _hide(session: Session, change: Change) -> None:
 def _changed(key: str) -> CommitFailed:
     """Returns the error for an object that another process changed during a rewind."""
     return CommitFailed(
-        f"{key} was not rewound, since another process wrote it meanwhile, and others may be rewound already: stop all "
-        "writers, and run the rewind once more to the same time"
+        f"{key} was not rewound, since another process wrote or deleted it meanwhile, and others may be rewound "
+        "already: stop all writers, and run the rewind once more to the same time"
     )

@@ -40,8 +40,8 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     `AlreadyExists` if there is such a catalog, `InternalError`, as `KeyConflict` if another object has one of the keys,
     and `StoreError`.
 
-    Objects are created, none is overwritten, and HEADs are created last. So an interrupted run leaves no catalog, and
-    the next run continues.
+    Objects are created, none is overwritten, and HEADs are created last. So a run that is interrupted before the first
+    HEAD leaves no catalog, and the next run continues; after the first HEAD, the next run raises `AlreadyExists`.
     """
     prefix = session.state.paths.state.removesuffix(session.state.paths.folder)
     if archive.realm is not (session.state.paths.folder == REALM_FOLDER):
@@ -78,7 +78,8 @@ def _missing(archive: Archive) -> str:
 
 
 async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, bytes]:
-    """Creates every object of an archive below `prefix`, except HEADs; one that exists with the same bytes is left.
+    """Creates every object of an archive below `prefix`, except HEADs; one that exists with the same bytes, or as
+    the other form of the same registry commit, is left.
     Returns the bodies of the HEADs by their keys. Raises `BadRequest` for a key that is no part of a catalog's state,
     and `KeyConflict` for an existing object with other bytes."""
     heads: dict[str, bytes] = {}

@@ -243,7 +243,8 @@ class OneFile:
 
 
 @pytest.mark.parametrize(
-    ("limit", "reason"), [("MAX_LIST_BYTES", "names manifests of more than"), ("MAX_NAME_LENGTH", "has 9 characters")]
+    ("limit", "reason"),
+    [("MAX_LIST_BYTES", "names of the manifests in it take more than"), ("MAX_NAME_LENGTH", "has 9 characters")],
 )
 async def test_the_names_in_a_manifest_list_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, reason: str

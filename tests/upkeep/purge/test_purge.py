@@ -539,4 +539,4 @@ async def test_a_purge_in_a_phase_that_this_version_does_not_know_is_left_and_ot
     assert purges.files() == files
     assert (await purges.tombstone("t")).state == PURGED
     assert (await purges.task(newer)).status is Status.SUBMITTED
-    assert "has the unknown phase 'backups': run the version of the program that wrote it" in caplog.text
+    assert "has the unknown phase 'backups': if another version of the program wrote it, run that one" in caplog.text
