@@ -10,10 +10,10 @@ data files in them make up for. Equality deletes would delete rows of another pa
 """
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
-from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics
+from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics, Partition
 from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.expressions.conditions import is_floating
 from arco_catalog.iceberg.expressions.statistics import may_be_nan, null_test
@@ -48,6 +48,7 @@ class DeleteIndex:
         self.comparisons = 0
         self._columns = columns
         self._keys = keys = PartitionKeys(specs, dropped)
+        self._last: _LastPartition | None = None
         self._vectors: dict[str, ContentFile] = {}
         by_path: dict[str, list[ContentFile]] = {}
         by_partition: dict[Hashable, list[ContentFile]] = {}
@@ -89,14 +90,8 @@ class DeleteIndex:
         without one the files of positions. Raises `BadRequest` for a deletion vector that is older than its data file,
         and for one, or a file of positions, of another partition; `Unsupported` if it can't be known whether equality
         deletes are of the file's partition."""
-        key = self._keys.of(file)
-        found: list[ContentFile] = []
-        values = _DataValues(file.statistics)
-        for group in (None, key) if self._equality else ():
-            if (equality := self._equality.get(group)) is not None:
-                matching = [deletes.file for deletes in equality.since(file) if values.may_match(deletes)]
-                found += matching if group is None else self._equal_deletes(matching, file)
-        self.comparisons += values.comparisons
+        key = self._key_of(file)
+        found = self._equality_deletes_of(file, key) if self._equality else []
         vector = self._vectors.get(file.path)
         if vector is not None:
             _check_vector(vector, file)
@@ -107,6 +102,24 @@ class DeleteIndex:
             for each in of_path.since(file):
                 _check_partition(each, file)
                 found.append(each)
+        return found
+
+    def _key_of(self, file: ContentFile) -> Hashable:
+        """Returns the key of a data file's partition: files one after the other in a manifest mostly share one."""
+        if self._last is None or file.partition is not self._last.partition or file.spec_id != self._last.spec_id:
+            self._last = _LastPartition(file.spec_id, file.partition, self._keys.of(file))
+        return self._last.key
+
+    def _equality_deletes_of(self, file: ContentFile, key: Hashable) -> list[ContentFile]:
+        """Returns the equality deletes that may delete rows of a data file whose partition has this key. Counts the
+        comparisons. Raises `Unsupported` if a dropped column hides whether one is of the partition."""
+        found: list[ContentFile] = []
+        values = _DataValues(file.statistics)
+        for group in (None, key):
+            if (equality := self._equality.get(group)) is not None:
+                matching = [deletes.file for deletes in equality.since(file) if values.may_match(deletes)]
+                found += matching if group is None else self._equal_deletes(matching, file)
+        self.comparisons += values.comparisons
         return found
 
     def _of_partition(self, deletes: Sequence[ContentFile], file: ContentFile) -> Sequence[ContentFile]:
@@ -158,9 +171,25 @@ def lookup_key(deletes: ContentFile, keys: PartitionKeys) -> str:
     return keys.text_of(deletes) if path is None else f"file {path}"
 
 
-def lookup_keys(data: ContentFile, keys: PartitionKeys) -> Sequence[str]:
-    """Returns the keys of all delete files that may apply to a data file."""
-    return EVERYWHERE, keys.text_of(data), f"file {data.path}"
+def lookup_keys(data: Iterable[ContentFile], keys: PartitionKeys) -> Set[str]:
+    """Returns the keys of all delete files that may apply to one of these data files; the key of `EVERYWHERE` also for
+    no files."""
+    found = {EVERYWHERE}
+    last: tuple[int, Partition] | None = None
+    for file in data:
+        if last is None or file.partition is not last[1] or file.spec_id != last[0]:  # files of a manifest share one
+            last = file.spec_id, file.partition
+            found.add(keys.text_of(file))
+        found.add(f"file {file.path}")
+    return found
+
+
+class _LastPartition(NamedTuple):
+    """The partition of a data file, and its key in the index."""
+
+    spec_id: int
+    partition: Partition
+    key: Hashable
 
 
 class _BySequence(NamedTuple, Generic[T]):
@@ -174,9 +203,9 @@ class _BySequence(NamedTuple, Generic[T]):
         return self.files[bisect_left(self.numbers, file.sequence_number) :]
 
 
-def _positions(files: Iterable[ContentFile]) -> _BySequence[ContentFile]:
+def _positions(files: Sequence[ContentFile]) -> _BySequence[ContentFile]:
     """Orders files of position deletes by sequence number: each applies to data files up to its own."""
-    ordered = sorted(files, key=lambda file: file.sequence_number)
+    ordered = files if len(files) == 1 else sorted(files, key=lambda file: file.sequence_number)
     return _BySequence([file.sequence_number for file in ordered], ordered)
 
 

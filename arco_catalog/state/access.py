@@ -50,6 +50,7 @@ from storage_backends.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # few processes read manifests
     from arco_catalog.state.compressed_manifests import ManifestList
+    from arco_catalog.state.delete_parts import DeleteRows
     from arco_catalog.state.file_blocks import FileBlock
 
 RESEND_SECONDS = 0.05
@@ -140,8 +141,9 @@ class Caches:
     """HEAD as of commits, by the keys of these."""
     manifests: "ByteCache[str, ManifestList | bytes]"
     """Manifest lists, and the bytes of small manifests, by their locations."""
-    file_blocks: "SelectiveCache[Hashable, FileBlock]"
-    """Blocks of files of manifests that were read before, as `operations.scans.packing` names them."""
+    file_blocks: "SelectiveCache[Hashable, FileBlock | DeleteRows]"
+    """What plans read again and again: blocks of files of manifests, as `operations.scans.packing` names them, and rows
+    of indexes of deletes, by the key of the index's part and the place of the block."""
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)
     """The bell as it was read or rung last."""
@@ -160,8 +162,8 @@ class Caches:
             ByteCache(20 * unit),  # pointers of 4,000
             ByteCache(4 * unit),
             ByteCache(4 * unit),
-            ByteCache(12 * unit),
-            SelectiveCache(12 * unit),
+            ByteCache(8 * unit),  # a list of 50,000 manifests has 6 MB
+            SelectiveCache(16 * unit),
         )
 
 

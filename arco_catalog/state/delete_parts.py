@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from arco_catalog.iceberg.content_files import (
     ContentFile,
     EntryStatus,
+    FileBatch,
     FileContent,
     FileStatistics,
     PartitionValue,
@@ -27,7 +28,7 @@ from arco_catalog.iceberg.delete_index import EVERYWHERE, FILE_PATH_ID, lookup_k
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.iceberg.partition_keys import PartitionKeys
 
-VERSION: Final = 3
+VERSION: Final = 4
 """The version of the form: part of the hash that names a part."""
 BLOCK_BYTES: Final = 32 << 10
 """Bytes of the rows of a block, after which it has no further row."""
@@ -78,6 +79,21 @@ class BlockRows(NamedTuple):
     start: int
     size: int
     rows: Sequence[int]
+
+
+class DeleteRows(NamedTuple):
+    """Delete files of a block that a process remembers, by the numbers of their rows, with their JSON; and about how
+    many bytes of memory they take together."""
+
+    files: Mapping[int, ContentFile]
+    memory: int
+
+    def select(self, rows: Sequence[int]) -> FileBatch | None:
+        """Returns the delete files in these rows, None unless all are remembered."""
+        if len(rows) == len(self.files):
+            found = [*self.files.values()] if all(row in self.files for row in rows) else None
+            return None if found is None else FileBatch(found, self.memory)
+        return FileBatch.of([self.files[row] for row in rows]) if all(row in self.files for row in rows) else None
 
 
 def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> bytes:
@@ -155,7 +171,7 @@ def _block(value: JsonValue) -> Block:
 def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set[int]:
     """Returns the hashes of all keys by which delete files that may apply to one of these data files are found, whether
     or not there are any."""
-    return {*map(_hash, {key for file in data for key in lookup_keys(file, partitions)})}
+    return {*map(_hash, lookup_keys(data, partitions))}
 
 
 def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[BlockRows]:
@@ -196,8 +212,9 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
 
 
 def _hash(key: str) -> int:
-    """Returns the hash, of four bytes, of the key by which a plan finds a delete file, as a part stores it."""
-    return int.from_bytes(hashlib.blake2b(_bytes(key), digest_size=HASH_BYTES).digest(), _BIG_ENDIAN)
+    """Returns the hash, of four bytes, of the key by which a plan finds a delete file, as a part stores it. Keys with
+    one hash only make a plan read rows that it does not need."""
+    return zlib.crc32(_bytes(key))
 
 
 def _bytes(key: str) -> bytes:

@@ -2,12 +2,14 @@
 manifest, and ready for the answers of plans.
 
 What the next plan needs of all files is apart from what it needs of those that match: partitions, then statistics of
-columns, then the rest with the JSON of the file. Each is packed, so what a cache counts for it is what it takes.
+columns, then the rest with the JSON of the file. Each is packed column by column, because files of one manifest have
+most fields in common, so what a cache counts for it is what it takes.
 """
 
 import marshal
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, repeat
 from typing import Any, Final
 
 from arco_catalog.iceberg.content_files import (
@@ -70,14 +72,16 @@ class FileBlock:
         self._partitions: list[Partition] = []
         numbers: dict[str, int] = {}  # by text: -0.0 equals 0.0, and is another value
         heads: list[tuple[int, int, int, int]] = []
+        rows: list[Sequence[object]] = []
         for file in files:
             number = numbers.setdefault(repr(file.partition), len(numbers))
             if number == len(self._partitions):
                 self._partitions.append(file.partition)
-            heads.append((number, file.position, int(file.status), file.memory))
+            written = dumps(file_json(file, partition_types))
+            heads.append((number, file.position, int(file.status), file.memory + len(written)))
+            rows.append(_row(file, written))
         self._heads = _encoded(heads)
         self._statistics = _encoded([(*file.statistics, file.column_sizes) for file in files])
-        rows = [_row(file, partition_types) for file in files]
         self._rows = [_encoded(rows[first : first + ROWS]) for first in range(0, len(rows), ROWS)]
         self.work = FILE_WORK * len(files)
         """Bytes that the work on all files counts as when it is given to a thread."""
@@ -95,9 +99,10 @@ class FileBlock:
         if not any(matches):
             return _NO_FILES
         first, end, added_only = selection.first, selection.end, selection.added_only
+        numbers, positions, statuses, memory = map(list, _decoded(self._heads))
         selected = [  # by `selection.has`, whose calls would take a tenth of the time again
-            (place, number, memory)
-            for place, (number, position, status, memory) in enumerate(_decoded(self._heads))
+            place
+            for place, (number, position, status) in enumerate(zip(numbers, positions, statuses, strict=True))
             if matches[number]
             and position >= first
             and (end is None or position < end)
@@ -105,48 +110,59 @@ class FileBlock:
         ]
         if not selected:
             return _NO_FILES
+        *counts, sizes = map(list, _decoded(self._statistics))
+        statistics = [*map(FileStatistics._make, zip(*counts, strict=True))]
+        partitions = [self._partitions[number] for number in numbers]
         may_match = selection.statistics_may_match
-        statistics = _decoded(self._statistics)
+        matching = [place for place in selected if may_match(statistics[place])]
         found: list[ContentFile] = []
-        used, block, rows = 0, -1, ()
-        for place, number, memory in selected:
-            *counts, sizes = statistics[place]
-            of_file = FileStatistics(*counts)
-            if may_match(of_file):
-                if place // ROWS != block:
-                    block = place // ROWS
-                    rows = _decoded(self._rows[block])
-                file = _file(rows[place % ROWS], self._partitions[number], of_file, sizes)
-                found.append(file)
-                used += memory + len(file.written or b"")
-        return FileBatch(found, used)
+        for start, places in groupby(matching, lambda place: place - place % ROWS):
+            group = slice(start, start + ROWS)
+            files = _files(_decoded(self._rows[start // ROWS]), partitions[group], statistics[group], sizes[group])
+            found += [files[place - start] for place in places]
+        return FileBatch(found, sum(memory[place] for place in matching))
 
 
-def _row(file: ContentFile, partition_types: Sequence[str]) -> list[object]:
+def _row(file: ContentFile, written: bytes) -> list[object]:
     """Returns the fields of a data or delete file as `marshal` takes them: without partition, statistics and column
     sizes, which are packed apart, and with its JSON."""
     row: list[object] = [*file]
     row[_CONTENT], row[_STATUS] = int(file.content), int(file.status)
     row[_PARTITION] = row[_STATISTICS] = row[_COLUMN_SIZES] = None
-    row[_WRITTEN] = dumps(file_json(file, partition_types))
+    row[_WRITTEN] = written
     return row
 
 
-def _file(row: list[Any], partition: Partition, statistics: FileStatistics, sizes: Any) -> ContentFile:
-    """Returns the data or delete file of a row that `_row` has made. Changes the row."""
-    row[_CONTENT], row[_STATUS] = _CONTENTS[row[_CONTENT]], _STATUSES[row[_STATUS]]
-    row[_PARTITION], row[_STATISTICS], row[_COLUMN_SIZES] = partition, statistics, sizes
-    return ContentFile._make(row)
+def _files(
+    columns: list[Iterable[Any]],
+    partitions: Iterable[Partition],
+    statistics: Iterable[FileStatistics],
+    sizes: Iterable[Mapping[int, int] | None],
+) -> Sequence[ContentFile]:
+    """Returns the files of rows that `_row` has made, of which `columns` has the fields, with what is packed apart."""
+    columns[_CONTENT] = map(_CONTENTS.__getitem__, columns[_CONTENT])
+    columns[_STATUS] = map(_STATUSES.__getitem__, columns[_STATUS])
+    columns[_PARTITION], columns[_STATISTICS], columns[_COLUMN_SIZES] = partitions, statistics, sizes
+    return [*map(ContentFile._make, zip(*columns, strict=True))]
 
 
-def _encoded(values: list[Any]) -> bytes:
-    """Returns the values as bytes, serialised by `marshal` and compressed."""
-    return zlib.compress(marshal.dumps(values, _MARSHAL), 1)
+def _encoded(rows: Sequence[Sequence[object]]) -> bytes:
+    """Returns rows of equal length as bytes, column by column, serialised by `marshal` and compressed. Of a column with
+    one value in all rows, as most fields of the files of a manifest have, it is there once, in a tuple."""
+    columns = [values[:1] if _are_equal(values) else [*values] for values in zip(*rows, strict=True)]
+    return zlib.compress(marshal.dumps((len(rows), columns), _MARSHAL), 1)
 
 
-def _decoded(data: bytes) -> Any:
-    """Returns the values in bytes that `_encoded` has made."""
-    return marshal.loads(zlib.decompress(data))
+def _decoded(data: bytes) -> list[Iterable[Any]]:
+    """Returns the columns of the rows of which `_encoded` has made these bytes."""
+    count, columns = marshal.loads(zlib.decompress(data))
+    return [repeat(values[0], count) if isinstance(values, tuple) else values for values in columns]
+
+
+def _are_equal(values: Sequence[object]) -> bool:
+    """Whether all of these values, of which there is at least one, are equal and of one type."""
+    first = values[0]
+    return all(value is first or (type(value) is type(first) and value == first) for value in values)
 
 
 def _memory_of(partition: Partition) -> int:

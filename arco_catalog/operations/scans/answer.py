@@ -1,6 +1,7 @@
 """The tasks in one answer, as JSON, within a limit of bytes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Final
 
 from arco_catalog.iceberg.content_files import ContentFile, FileContent
@@ -55,28 +56,34 @@ class TaskAnswer:
             if residual is True:
                 self.rows += file.statistics.record_count
             return True
-        new = self._new(file, deletes)
-        places = dict(zip(new, range(len(self._deletes), len(self._deletes) + len(new)), strict=True))
-        task %= self._json(file), self._references(deletes, places), self._residual(residual)
-        if not self._has_room(file, len(task) + 1 + sum(len(each) + 1 for each in new.values())):
+        new: dict[_FileKey, bytes] = {}
+        references = self._references(file, deletes, new)
+        task %= self._json(file), references, self._residual(residual)
+        if not self._has_room(file, len(task) + 1 + sum(map(len, new.values())) + len(new)):
             return False
-        self._places |= places
+        self._places.update(zip(new, count(len(self._deletes)), strict=False))
         self._deletes += new.values()
         self._tasks.append(task)
         return True
 
-    def _new(self, file: ContentFile, deletes: Sequence[ContentFile]) -> Mapping[_FileKey, bytes]:
-        """Returns the JSON of those delete files of a data file that the answer does not have yet. Raises `Unsupported`
-        as soon as they are too long for any answer."""
-        found: dict[_FileKey, bytes] = {}
+    def _references(self, file: ContentFile, deletes: Sequence[ContentFile], new: dict[_FileKey, bytes]) -> bytes:
+        """Returns the field `delete-file-references` of a task for a data file, as JSON text: the places of these
+        delete files in the answer. Adds to `new` the JSON of those that the answer does not have yet, in the order of
+        their places. Raises `Unsupported` as soon as these are too long for any answer."""
+        places: list[int] = []
+        following: dict[_FileKey, int] = {}
         size = 0
         for each in deletes:
-            if (key := _key(each)) not in self._places:
-                found[key] = written = self._json(each)
+            key = _key(each)
+            place = self._places.get(key, following.get(key))
+            if place is None:
+                place = following[key] = len(self._deletes) + len(new)
+                new[key] = written = self._json(each)
                 size += len(written)
                 if size > MAX_FILE_BYTES:
                     raise _too_long(file)
-        return found
+            places.append(place)
+        return b',"delete-file-references":[%b]' % ",".join(map(str, places)).encode()
 
     def _has_room(self, file: ContentFile, size: int) -> bool:
         """Whether the answer has room for `size` bytes of JSON for a data file, which it then counts. The first file
@@ -95,12 +102,6 @@ class TaskAnswer:
         if file.written is not None and not columns:
             return file.written
         return dumps(file_json(file, self._types_of(file.spec_id), columns))
-
-    def _references(self, deletes: Sequence[ContentFile], new: Mapping[_FileKey, int]) -> bytes:
-        """Returns the field `delete-file-references` of a task, as JSON text: the places of these delete files in the
-        answer. `new` has the places of the ones that the answer gets with this task."""
-        found: list[JsonValue] = [new[key] if (key := _key(each)) in new else self._places[key] for each in deletes]
-        return b',"delete-file-references":' + dumps(found)
 
     def _residual(self, residual: JsonValue) -> bytes:
         """Returns a residual filter as JSON text. It is not written once more if it is the same object as the one

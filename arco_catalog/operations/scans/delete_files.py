@@ -12,26 +12,25 @@ from contextlib import aclosing, suppress
 from functools import partial
 from typing import Final
 
-from arco_catalog.iceberg.content_files import ContentFile, FileBatch
+from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.delete_index import DeleteIndex
 from arco_catalog.iceberg.errors import Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition_keys import PartitionKeys
 from arco_catalog.operations.scans.delete_memory import DeletesMemory
+from arco_catalog.operations.scans.delete_row_reader import DeleteRowReader
 from arco_catalog.operations.scans.listed_manifests import ADVICE
 from arco_catalog.operations.scans.manifest_source import AT_ONCE, ManifestSource, reading_memory
 from arco_catalog.operations.scans.scan_deletes import ScanDeletes
-from arco_catalog.operations.scans.stored_parts import StoredPart, ranges_of, size_of
+from arco_catalog.operations.scans.stored_parts import StoredPart
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.delete_parts import (
     VERSION,
-    BlockRows,
     InvalidPart,
     encode_part,
     lookup_hashes,
     read_header,
-    read_rows,
 )
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.worker_threads import off_loop
@@ -55,14 +54,8 @@ MAX_PART_BYTES: Final = 16 << 20
 """Maximum bytes of a part that is stored."""
 FILE_BYTES: Final = 1_000
 """Bytes of memory of a delete file."""
-ROW_WORK: Final = 400
-"""Bytes that the work on a delete file in a part counts as when it is given to a thread."""
 MANIFEST_WORK: Final = 1_000
 """Bytes that the work on a delete manifest in the list counts as: a hash of what is stated of it names its part."""
-BLOCKS_AT_ONCE: Final = 8
-"""Blocks of a part that are decoded before their delete files are counted."""
-BLOCK_MEMORY: Final = 2 << 20
-"""Bytes of memory of the rows of such blocks, decompressed."""
 
 
 class DeleteFiles:
@@ -75,6 +68,7 @@ class DeleteFiles:
         self._source = source
         self._scan = scan
         self._partitions = PartitionKeys(scan.specs, scan.dropped)
+        self._rows = DeleteRowReader(session, source, scan.types_of)
         self._memory = DeletesMemory(session.hold)
         self._decoded: list[list[ContentFile]] = []
         """The delete files for which there is memory, which an error's traceback would hold beyond that."""
@@ -161,7 +155,7 @@ class DeleteFiles:
     def _may_match(self, file: ContentFile) -> bool:
         """Whether a delete file may have deletes of rows that the scan's filter matches. Raises `StoreUnavailable` past
         the deadline."""
-        self._session.check_deadline()
+        self._source.check_deadline_at_intervals()
         return self._scan.may_match(file)
 
     def _key(self, run: Sequence[ManifestFile]) -> str:
@@ -198,7 +192,7 @@ class DeleteFiles:
         """Yields these delete files as they are, and checks the deadline before every one. Raises `StoreUnavailable`
         once it has passed."""
         for file in files:
-            self._session.check_deadline()
+            self._source.check_deadline_at_intervals()
             yield file
 
     async def _select(self, part: "_Part", hashes: Set[int]) -> Sequence[ContentFile]:
@@ -209,24 +203,15 @@ class DeleteFiles:
         return await self._entries(part.run, self._selection_of_all)
 
     async def _selected(self, part: StoredPart, hashes: Set[int]) -> Sequence[ContentFile]:
-        """Reads the blocks of a part of the index in which these hashes find delete files, and returns these files, for
-        which it takes memory. Raises `InvalidPart`, and the errors of `DeletesMemory.add`."""
+        """Returns the delete files that these hashes find in a part of the index, for which it takes memory. Raises
+        `InvalidPart`, and the errors of `DeletesMemory.add` and `DeleteRowReader.read`."""
         found = self._new_list()
         rows = await part.rows(hashes, self._source.work, reading_memory())
         self._memory.check_files(sum(len(block.rows) for block in rows))
-        ranges = ranges_of(rows)
-        if not ranges:
-            return found
-        with reading_memory().hold(self._session.hold.owner) as hold:
-            await hold.take(max(map(size_of, ranges)) + BLOCK_MEMORY)
-            for group in ranges:
-                body = await part.read(group[0].start, size_of(group))
-                for blocks in batches(group, BLOCKS_AT_ONCE):
-                    self._session.check_deadline()
-                    size = ROW_WORK * sum(len(block.rows) for block in blocks)
-                    batch = await self._source.work.run(size, partial(_rows_of, body, group[0].start, blocks))
-                    await self._memory.add(batch)
-                    found += batch.files
+        async with aclosing(self._rows.read(part, rows)) as read:
+            async for batch in read:
+                await self._memory.add(batch)
+                found += batch.files
         return found
 
     def _selection_of_all(self, manifest: ManifestFile) -> EntrySelection:
@@ -268,15 +253,6 @@ class _Part:
 
     run: Sequence[ManifestFile]
     stored: StoredPart
-
-
-def _rows_of(body: bytes, start: int, blocks: Sequence[BlockRows]) -> FileBatch:
-    """Returns the delete files in rows of some blocks, of which the bytes from `start` are given."""
-    found: list[ContentFile] = []
-    for block in blocks:
-        first = block.start - start
-        found += read_rows(body[first : first + block.size], block.rows)
-    return FileBatch.of(found)
 
 
 def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:

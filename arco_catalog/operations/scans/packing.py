@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from arco_catalog.iceberg.content_files import ContentFile
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.state.cache import SelectiveCache
+from arco_catalog.state.delete_parts import DeleteRows
 from arco_catalog.state.file_blocks import BLOCK_ENTRIES, MAX_COLUMNS, FileBlock
 from arco_catalog.state.manifest_entries import EntrySelection
 from storage_backends.lazy_dataclass import dataclass
@@ -18,7 +19,7 @@ from storage_backends.lazy_dataclass import dataclass
 KEY_BYTES: Final = 400
 """Bytes of memory of a key without its texts."""
 
-FilesCache = SelectiveCache[Hashable, FileBlock]
+FilesCache = SelectiveCache[Hashable, FileBlock | DeleteRows]
 
 
 class ManifestKey(NamedTuple):
@@ -63,7 +64,7 @@ def known_blocks(cache: FilesCache, key: ManifestKey, selection: EntrySelection)
     number = selection.first // BLOCK_ENTRIES
     while not (found and found[-1].is_last) and (selection.end is None or number * BLOCK_ENTRIES < selection.end):
         block = cache.get((key, number))
-        if block is None or not block.has(selection.columns):
+        if not isinstance(block, FileBlock) or not block.has(selection.columns):
             return None
         found.append(block)
         number += 1
@@ -112,7 +113,7 @@ class Packing:
         if requested is None:
             return None
         columns, known = selection.columns, cache.get((key, first))
-        if columns is not None and known is not None:
+        if columns is not None and isinstance(known, FileBlock):
             columns = None if known.columns is None else columns | known.columns
         if columns is not None and len(columns) > MAX_COLUMNS:
             return None

@@ -169,19 +169,39 @@ class Planner:
             if deletes is not None:
                 index = None  # which frees the one before
                 index, indexed = await _index_for(deletes, files)
-            for piece, each in zip(group, found, strict=False):  # one that made the memory full has a rest
-                of_piece = each.files[:indexed]
-                indexed -= len(of_piece)
-                work = partial(self._add, answer, self._manifests.of(piece), of_piece, index)
-                added = await self._source.work.run(ENTRY_BYTES * len(of_piece), work)
-                if part == WHOLE and self._has_enough(answer):
-                    return PartPlan(answer, [], read, self._manifests.pruned)
-                rest = each.rest
-                if added < len(each.files):
-                    rest = Position(piece.list, piece.manifest, each.files[added].position)
-                if rest is not None:
-                    return PartPlan(answer, self._rest(pieces, Range(rest, part.end)), read, self._manifests.pruned)
+            add = partial(self._add_until_full, answer, group, found, indexed, index, is_whole=part == WHOLE)
+            rest = await self._source.work.run(ENTRY_BYTES * indexed, add)
+            if part == WHOLE and self._has_enough(answer):
+                break
+            if rest is not None:
+                return PartPlan(answer, self._rest(pieces, Range(rest, part.end)), read, self._manifests.pruned)
         return PartPlan(answer, [], read, self._manifests.pruned)
+
+    def _add_until_full(
+        self,
+        answer: TaskAnswer,
+        pieces: Sequence[Piece],
+        found: Sequence[_MatchingFiles],
+        count: int,
+        deletes: DeleteIndex | None,
+        *,
+        is_whole: bool,
+    ) -> Position | None:
+        """Adds tasks for the matching files of some manifests to the answer, in order, as far as it has room, and for
+        the first `count` of them. Returns the position of the first file that was not added, or of the first entry that
+        was not read; None if there is neither, and after a manifest with which the answer to a whole scan has enough
+        rows."""
+        for piece, each in zip(pieces, found, strict=False):  # one that made the memory full has a rest
+            files = each.files[:count]
+            count -= len(files)
+            added = self._add(answer, self._manifests.of(piece), files, deletes)
+            if is_whole and self._has_enough(answer):
+                return None
+            if added < len(each.files):
+                return Position(piece.list, piece.manifest, each.files[added].position)
+            if each.rest is not None:
+                return each.rest
+        return None
 
     def _rest(self, pieces: Sequence[Piece], left: Range) -> Sequence[Range]:
         """Splits what is left of these pieces behind a full answer into parts of which each fills about another one. Of
@@ -243,11 +263,12 @@ class Planner:
         residual: JsonValue = None
         for number, file in enumerate(files):
             is_of_next = file.partition is not partition  # files one after the other share one
-            if is_of_next or index is not None:
-                self._source.check_deadline()
-            if index is not None and index.comparisons > MAX_COMPARISONS and answer.files:
-                return number
+            if index is not None:
+                self._source.check_deadline_at_intervals()
+                if index.comparisons > MAX_COMPARISONS and answer.files:
+                    return number
             if is_of_next:
+                self._source.check_deadline()
                 partition, residual = file.partition, of_spec.residual_json(file.partition)
             found = () if index is None else index.deletes_of(file)
             if not answer.add(file, found, residual):

@@ -82,7 +82,7 @@ class ScanManifests:
         for number in lists:
             snapshot_id = self._table.snapshots[number]["snapshot-id"]
             for place, manifest in self._lists[number].data(self._places(number, part)):
-                self._source.check_deadline()
+                self._source.check_deadline_at_intervals()
                 if not self._is_scanned(manifest, snapshot_id):
                     continue
                 if self.filter_of(manifest).manifest_may_match(manifest.partitions):
@@ -121,7 +121,7 @@ class ScanManifests:
     def _may_match(self, manifest: ManifestFile) -> bool:
         """Whether a manifest may have files that match the filter, by the summaries of partitions. Raises `BadRequest`
         for an unknown spec, and `StoreUnavailable` past the deadline."""
-        self._source.check_deadline()
+        self._source.check_deadline_at_intervals()
         return self.filter_of(manifest).manifest_may_match(manifest.partitions)
 
 

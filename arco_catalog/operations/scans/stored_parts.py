@@ -30,14 +30,14 @@ class StoredPart:
 
     def __init__(self, session: Session, key: str) -> None:
         self._session = session
-        self._key = key
+        self.key = key
         self.header: PartHeader | None = None
         self.known = b""
 
     async def open(self) -> None:
         """Reads the beginning of the part, which is all of a short one, into `header` and `known`. Neither changes if
         the part does not exist, or is invalid."""
-        found = await self._session.state.store.get_range(self._key, 0, BEGIN_BYTES)
+        found = await self._session.state.store.get_range(self.key, 0, BEGIN_BYTES)
         if isinstance(found, Found):
             with suppress(InvalidPart):
                 self.header, self.known = read_header(found.body), found.body
@@ -45,7 +45,7 @@ class StoredPart:
     async def create(self, body: bytes) -> None:
         """Stores the part, at best effort: without it the next plan makes it again. A failure is only noted."""
         try:
-            await self._session.state.create(self._key, body)
+            await self._session.state.create(self.key, body)
         except (StoreError, KeyConflict) as error:
             self._session.note_failed_write("the part of an index of deletes", error)
 
@@ -64,7 +64,7 @@ class StoredPart:
         `InvalidPart` if the part ends before them, or was deleted."""
         if start + size <= len(self.known):
             return self.known[start : start + size]
-        found = await self._session.state.store.get_range(self._key, start, size)
+        found = await self._session.state.store.get_range(self.key, start, size)
         if not isinstance(found, Found) or len(found.body) < size:
             raise InvalidPart(
                 "the stored part of an index of deletes is missing or too short, so the manifests are read instead"

@@ -13,11 +13,12 @@ from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.manifests import ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.schema import Column
-from arco_catalog.operations.scans import delete_files, delete_memory, stored_parts
+from arco_catalog.operations.scans import delete_files, delete_memory, delete_row_reader, stored_parts
 from arco_catalog.operations.scans.delete_files import DeleteFiles, runs_of
 from arco_catalog.operations.scans.delete_memory import DeletesMemory, deletes_memory
 from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
 from arco_catalog.operations.scans.scan_deletes import ScanDeletes
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state import delete_parts, worker_threads
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.paths import Paths
@@ -71,9 +72,10 @@ class Table:
         may_match: Callable[[ContentFile], bool] = lambda _: True,
         entity: str = "e",
         locations: Sequence[str] = (),
+        session: Session | None = None,
     ) -> tuple[DeleteFiles, DeleteIndex]:
-        """What a plan in a process of its own finds for these data files."""
-        session = self.fixture.another().session()
+        """What a plan finds for these data files: one in a process of its own, unless a session is given."""
+        session = session or self.fixture.another().session()
         selected = [*filter(matching, self.manifests)]
         scan = ScanDeletes(
             self.manifests,
@@ -344,7 +346,7 @@ async def test_rows_for_which_a_plan_has_no_memory_are_not_decoded(
         decoded.append(len(rows))
         return read_rows(packed, rows)
 
-    monkeypatch.setattr(delete_files, "read_rows", observed)
+    monkeypatch.setattr(delete_row_reader, "read_rows", observed)
     await table.found(data(1))
     assert sum(decoded) == 20
     monkeypatch.setattr(delete_memory, "MAX_BYTES", 20 * FILE_BYTES - 1)
