@@ -93,7 +93,8 @@ class InFlight(Generic[Item, Result]):
 
     @property
     def is_full(self) -> bool:
-        """Whether the maximum number of parts is running, so that the caller must not start another."""
+        """Whether the maximum number of parts was started and not yet returned by `finished`, so that the caller must
+        not start another."""
         return len(self._jobs) >= self._max_jobs
 
     def start(self, part: Sequence[Item]) -> None:

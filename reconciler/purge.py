@@ -1,5 +1,5 @@
-"""Executes purges on Spark: `spark-submit reconciler/purge_job.py`, or `arco tasks run --spark`
-(docs/drops.md#purges-on-spark)."""
+"""Executes purges on Spark, and due expiries of snapshots in the driver: `spark-submit reconciler/purge_job.py`, or
+`arco tasks run --spark` (docs/drops.md#purges-on-spark)."""
 
 import argparse
 import asyncio
@@ -96,8 +96,9 @@ async def purge(
 
 
 async def _find_or_resubmit(catalog: Catalog, task: str) -> bool:
-    """Returns whether a catalog has a task with this id. If the task has failed, resubmits it, to be executed by the
-    anti-join."""
+    """Returns whether a catalog has a task with this id. If the task has failed, resubmits it; a purge is then executed
+    by the anti-join, unless it may have deleted files in another way. Raises an error if the task changes by
+    then."""
     session = task_session(catalog, task, catalog.runtime.now_ms() + CALLS_MS)
     found = await find_task(session, task)
     if found is not None and found.task.status is Status.FAILURE:

@@ -2,7 +2,8 @@
 files.
 
 A row has a key, the normal form of a file at the purged table's locations, by which rows are joined, and a fact about
-the file. A row with an empty key has a fact for the driver.
+the file. The key of a `Manifest` is the location of the manifest as another table has it, wherever that is. A row with
+an empty key has a fact for the driver.
 """
 
 import asyncio
@@ -76,8 +77,8 @@ class Manifest(NamedTuple):
 
 
 class OutsideFiles(NamedTuple):
-    """A fact for the driver of a purge: the dropped table refers to so many files outside of its locations, which the
-    purge does not delete."""
+    """A fact for the driver of a purge: one manifest of the dropped table refers to so many files outside of the
+    table's locations, which the purge does not delete."""
 
     files: int
 
@@ -94,8 +95,8 @@ class MissingFile(NamedTuple):
 
 class UnchangedTable(NamedTuple):
     """A fact for the driver of a purge: the pointer of another table is the one that the previous round of the purge
-    found when it read the table. So a file that was missing in the table's present state then (`MissingFile.present`)
-    will not appear."""
+    found when it read the table, or is still missing. So a file that was missing in the table's present state then
+    (`MissingFile.present`) will not appear."""
 
     owner: Owner
 
@@ -107,8 +108,9 @@ class MissingManifest(NamedTuple):
 
 
 class DamagedFile(NamedTuple):
-    """A fact for the driver of a purge: a manifest, manifest list or metadata file cannot be read, for the reason
-    `why`. `name` is the name of the table that refers to it, empty for the dropped table."""
+    """A fact for the driver of a purge: a manifest, manifest list or metadata file, or the record that names the one
+    before, cannot be read, for the reason `why`. `name` is the name of a table that refers to it, empty for the dropped
+    table."""
 
     why: str
     name: str = ""
@@ -141,9 +143,10 @@ def part_of(key: str) -> int:
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
     """Yields a row for every manifest that these other tables refer to, also in the state that an undecided transaction
     would give a table, for every metadata file, manifest list and statistics file of theirs at the dropped table's
-    locations, and, for the driver, for every file that is missing or cannot be read. The files in manifests are left to
-    `read_manifests_of_others`. An `Owner` has the sequence number of the pointer when the table was read before: if the
-    pointer still has it, the table is not read, and the only row about it is an `UnchangedTable`."""
+    locations, and, for the driver, for every file that is missing or cannot be read; but a metadata file of a former
+    state may be missing without a row. The files in manifests are left to `read_manifests_of_others`. An `Owner` has
+    the sequence number of the pointer when the table was read before: if the pointer still has it, the table is not
+    read, and the only row about it is an `UnchangedTable`."""
 
     async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
         reading = Reading(catalog, job.task)
@@ -169,10 +172,10 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
 async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
-    """Yields rows for the files and manifests to which another table refers, in the state of this pointer and in
-    all states before. `own` returns the key of a file, which is empty outside of the dropped table's locations; such
-    files have no row. A file that is missing is a `MissingFile` row, one that cannot be read a `DamagedFile` row;
-    neither ends the reading."""
+    """Yields rows for the files and manifests to which another table refers, in the state of this pointer and in all
+    states before that can be found. `own` returns the key of a file, which is empty outside of the dropped table's
+    locations; such files have no row, unless they are manifests. A file that is missing is a `MissingFile` row (a
+    former metadata file has none), one that cannot be read a `DamagedFile` row; neither ends the reading."""
     corrupt: list[Corruption] = []
     damage: list[str] = []
     try:
@@ -256,8 +259,9 @@ def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
 
 def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Progress]:
     """Deletes the files that, by these facts, the dropped table and no other table refers to, for as long as the
-    driver's lease holds (docs/design/purge.md#rule-21). Yields once: the counts of deleted files, and of files that are
-    not deleted because of other tables. Raises `LeaseLost` when that lease is over, and `StoreError`."""
+    driver's lease holds (docs/design/purge.md#rule-21). Yields once, but nothing without facts: the counts of deleted
+    files, and of files that are not deleted because of other tables. Raises `LeaseLost` when that lease is over, and
+    `StoreError`."""
 
     async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Progress, None]:
         lease = FollowedLease(catalog, job.task, job.lease)

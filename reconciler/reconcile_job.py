@@ -25,10 +25,10 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 def _show(stats: ReconcileStats) -> None:
-    """Writes the numbers of a run on standard error: tables walked and due, files read, and receipts missing and
-    written."""
+    """Writes the numbers of a run on standard error: tables and views walked and due, metadata files examined, and
+    receipts missing and written."""
     due = stats.pointers - stats.orphaned - stats.unchanged
     sys.stderr.write(
-        f"{stats.walked:,} of {due:,} tables walked: {stats.files:,} files, {stats.missing_count:,} receipts missing, "
-        f"{stats.written:,} written\n"
+        f"{stats.walked:,} of {due:,} tables and views walked: {stats.files:,} files, {stats.missing_count:,} receipts "
+        f"missing, {stats.written:,} written\n"
     )

@@ -145,6 +145,7 @@ async def _walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Sequenc
             if unanswered == MAX_UNANSWERED:
                 raise StoreUnavailable(
                     f"the store failed for all tables of {MAX_UNANSWERED} groups of {CONCURRENCY} one after the other, "
-                    f"so this part of the job fails, and the job does the halves of it: {walks[0].stats.unreadable}"
+                    "so this part fails, and the job does the halves of it unless too many parts have failed: "
+                    f"{walks[0].stats.unreadable}"
                 )
     return done

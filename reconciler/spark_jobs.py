@@ -37,7 +37,8 @@ class SparkJobs:
 
     async def run(self, action: Callable[[], T]) -> T:
         """Calls a function that runs Spark jobs, and returns the result. If the asyncio task is cancelled, all jobs of
-        the group are cancelled and awaited for at most `CANCEL_SECONDS`. Raises the errors of Spark."""
+        the group are cancelled, and the function is awaited for at most `CANCEL_SECONDS`. Raises the errors of
+        Spark."""
 
         def job() -> T:
             # A job group belongs to the thread that submits the job.

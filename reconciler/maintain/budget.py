@@ -8,7 +8,7 @@ from arco_catalog.state.runtime import Runtime
 @dataclass(slots=True)
 class Budget:
     """What is left of the limits of a maintenance run: `max_bytes` to rewrite, and `end_ms`, the time of the boot clock
-    (which counts sleep) from which no step is started. None means no limit."""
+    (which counts sleep) from which no step is started but one that a former worker has begun. None means no limit."""
 
     runtime: Runtime
     max_bytes: int | None = None
@@ -25,6 +25,6 @@ class Budget:
             self.max_bytes = max(0, self.max_bytes - size)
 
     def is_over(self) -> bool:
-        """Whether the time of the budget is over. The caller starts no further step then, and lets a running one
-        finish."""
+        """Whether the time of the budget is over. The caller starts no further step then, but finishes a running one,
+        and one that a former worker has begun."""
         return self.end_ms is not None and self.runtime.boot_ms() >= self.end_ms

@@ -44,7 +44,7 @@ class Call:
 
     def statement(self, catalog: str, table: Sequence[str]) -> str:
         """Returns the SQL statement that calls the procedure for a table. `catalog` is the name of a Spark catalog,
-        `table` the levels of the namespace followed by the name. Every name and text is quoted."""
+        `table` the levels of the namespace followed by the name. These names and every text are quoted."""
         identifier = ".".join(_identifier(part) for part in (catalog, *table))
         arguments = {"table": identifier, **self.arguments}
         argument_list = ", ".join(f"{name} => {_literal(value)}" for name, value in arguments.items())

@@ -35,7 +35,8 @@ NO_DELETES = AppliedDeletes()
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file of a snapshot: the size in bytes, the number of rows, and the deletes that apply to it."""
+    """A data file of a snapshot: the size in bytes, the number of rows, and the deletes that apply to it. Where
+    files of position deletes are selected for a rewrite, it stands for one of them, with only the size."""
 
     size: int
     records: int = 0
@@ -45,7 +46,7 @@ class DataFile:
 @dataclass(frozen=True, slots=True)
 class Group:
     """The files of one partition of a snapshot, which may be rewritten together: the data files, and the size in bytes
-    of each file of position deletes."""
+    of each file of position deletes. All data files of other partition specs than the table's are in one group."""
 
     data: tuple[DataFile, ...] = ()
     position_deletes: tuple[int, ...] = ()
@@ -112,7 +113,8 @@ async def read_contents(session: Session, document: JsonObject, snapshot: JsonOb
 @dataclass(slots=True)
 class _Reading:
     """A read of a snapshot's manifests: the files that were found so far, in groups by partition, and the delete files.
-    `spec` is the table's default partition spec, and `unpartitioned` the ones without fields."""
+    `spec` is the table's default partition spec, `unpartitioned` the ones without fields or with only void ones, and
+    `records` the number of rows in the data files."""
 
     session: Session
     spec: int

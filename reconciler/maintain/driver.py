@@ -1,5 +1,6 @@
-"""The driver of `maintain`: plans the maintenance of every table that has policies, and executes it under the lease of
-the table's task, beginning with the table that gains most (docs/design/pipeline.md#maintenance).
+"""The driver of `maintain`: finishes the tasks that former runs left, plans the maintenance of every table that has
+policies, and executes it under the lease of the table's task, beginning with the table that gains most
+(docs/design/pipeline.md#maintenance).
 
 It may be killed at any point and started again, and two drivers may run at once.
 """
@@ -40,15 +41,16 @@ class Observer(WorkObserver, Protocol):
         ...
 
     def on_skip(self, table: TableRef, reason: str) -> None:
-        """Receives a table for which a step is due, and the reason why it is left to a later run."""
+        """Receives a table for which a step is due, or of which an unfinished task was found, and the reason why it is
+        left to a later run."""
         ...
 
 
 @dataclass
 class MaintenanceStats:
-    """The counts of a maintenance run: tables that were read, tables `with_policies`, tables for which a step is `due`,
-    and procedures that are `held_back`. `outcomes` counts procedures by outcome, `left` counts tables that are left to
-    a later run; `unreadable` has a line for each table or task that could not be read."""
+    """The counts of a maintenance run: all `tables`, tables `with_policies`, and by the plans tables for which a step
+    is `due` and procedures that are `held_back`. `outcomes` counts procedures by outcome, `left` how often a table is
+    left to a later run; `unreadable` has a line for each table or task that could not be read or created."""
 
     tables: int = 0
     with_policies: int = 0
@@ -112,7 +114,8 @@ class Maintenance:
         for which a step is due, until the budget's time is over. Tables that are leased by another run or whose turn
         comes too late are left to a later run, and counted. `policies` bounds the attempts of tasks. Raises
         `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`; and the
-        errors of PyIceberg when rows of `system.maintenance` cannot be written."""
+        errors of PyIceberg when rows of `system.maintenance` cannot be read, or the rows of a failed task cannot be
+        written; if the rows of another task cannot, only this attempt fails."""
         await require_original(self.session)
         executor = MaintenanceExecutor(procedures, self.rows, self.budget, _OutcomeCounter(self.observer, self.stats))
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)
@@ -124,8 +127,8 @@ class Maintenance:
 
     async def _plan_table(self, table: TableRef, removed: Mapping[str, int]) -> TablePlan | None:
         """Returns the plan of a table's maintenance, and counts the table if it has policies. Returns None for a table
-        without policies, a dropped one, and one that cannot be read, which is added to the stats. `removed` has the
-        times of the last removals of orphan files by entity."""
+        without policies, a dropped one, one with a name that a transaction is changing, and one that cannot be read,
+        which is added to the stats. `removed` has the times of the last removals of orphan files by entity."""
         try:
             policies = await policies_of(self.session, table)
             if not policies:
@@ -161,8 +164,8 @@ class Maintenance:
             self._skip(table, now.task.summary or "another run took its task first")
 
     async def _unfinished_tasks(self) -> list[tuple[TableRef, StoredTask]]:
-        """Returns the maintenance tasks that previous runs started and did not finish, with their tables. A task
-        without a table in the payload is added to the stats."""
+        """Returns the maintenance tasks that are not done, of previous runs and concurrent ones, with their tables. A
+        task without a table in the payload is added to the stats."""
         found: list[tuple[TableRef, StoredTask]] = []
         hints = [hint async for hint in all_hints(self.session.state)]
         for task in dict.fromkeys(hint.task for hint in hints):

@@ -33,8 +33,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch or tag of a table to maintain. `max_age_ms` and `min_to_keep` are its own retention, None if it has
-    none."""
+    """A branch or tag of a table to maintain. `max_age_ms` and `min_to_keep` are its own retention of snapshots, None
+    if it has none."""
 
     name: str
     snapshot: int
@@ -77,7 +77,7 @@ class Figures:
         return sum(file.size for group in self.groups for file in group.data)
 
     def summary(self) -> JsonObject:
-        """Returns the counts that a task's checkpoint and a row of `system.maintenance` contain."""
+        """Returns the counts that a task's checkpoint contains; a row of `system.maintenance` has all but `records`."""
         return {
             "snapshot_id": self.snapshot_id,
             "data_files": self.data_files,

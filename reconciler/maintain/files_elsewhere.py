@@ -37,5 +37,5 @@ def is_inside(file: str, locations: Collection[str]) -> bool:
 
 
 def has_dots(file: str) -> bool:
-    """Whether a segment of a path is `.` or `..`."""
+    """Whether a segment of a path is `.` or `..`; one at the start of the path, before any slash, does not count."""
     return "/." in file and not {".", ".."}.isdisjoint(file.split("/"))

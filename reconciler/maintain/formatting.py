@@ -13,7 +13,7 @@ def size(number: float) -> str:
 
 
 def days(ms: int) -> str:
-    """Returns milliseconds as text in days, rounded to two decimals."""
+    """Returns milliseconds as text in days, rounded to two decimals, and to six digits in all."""
     number = round(ms / DAY_MS, 2)
     return f"{number:g} day{'' if number == 1 else 's'}"
 

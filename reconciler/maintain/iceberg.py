@@ -14,8 +14,9 @@ class UnsupportedIceberg(Exception):
 
 
 def require_iceberg(spark: SparkContext) -> None:
-    """Raises `UnsupportedIceberg` unless Spark has Iceberg of `MIN_VERSION` or newer. A run checks this first: without
-    Iceberg, every procedure of every table would be reported as failed."""
+    """Raises `UnsupportedIceberg` unless Spark has Iceberg of `MIN_VERSION` or newer, or of a version that does not
+    begin with two numbers. A run checks this first: without Iceberg, every procedure of every table would be reported
+    as failed."""
     check_version(_version(spark))
 
 
@@ -24,8 +25,8 @@ def check_version(version: str | None) -> None:
     `MIN_VERSION`. Suffixes of vendors' builds are ignored. A version that does not begin with two numbers is accepted,
     since some builds report `unknown`."""
     needed = (
-        f"maintain needs Iceberg {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer, and changed no table: add it by --jars or "
-        "--packages, of spark-submit or of this job"
+        f"maintain needs Iceberg {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer, and changed no table: add it, in place of "
+        "an older one, by --jars or --packages, of spark-submit or of this job"
     )
     if version is None:
         raise UnsupportedIceberg(f"Spark has no Iceberg. {needed}")

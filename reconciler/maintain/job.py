@@ -55,9 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     """Runs the job `maintain` on Spark, or with `--dry-run` only plans it, without Spark, and prints a report to
-    stdout. Returns the run's counts and the exit status: 1 if a procedure failed or a table could not be read,
-    otherwise 0. Raises `SystemExit` with a message if Spark has no Iceberg or one that is too old, and for a copy of a
-    catalog."""
+    stdout. Returns the run's counts and the exit status: 1 if a procedure failed, or a table or task could not be
+    read, otherwise 0. Raises `SystemExit` with a message for an option that is not NAME=VALUE; and without `--dry-run`
+    if Spark has no Iceberg or one that is too old, and for a copy of a catalog."""
     stats = asyncio.run(_plan(parsed)) if parsed.dry_run else _maintain(parsed)
     return stats.to_json(), 1 if stats.unreadable or stats.outcomes.get("failed") else 0
 

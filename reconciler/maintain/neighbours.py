@@ -1,4 +1,4 @@
-"""Finds files of a table that lie outside of its locations. Nothing that deletes files is called while it has any
+"""Finds files of a table that lie outside of its locations. Snapshots are not expired while there are any
 (docs/design/pipeline.md#rule-11)."""
 
 from contextlib import aclosing
@@ -17,13 +17,13 @@ from reconciler.maintain.files_elsewhere import is_inside
 
 
 async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | None:
-    """Returns one file outside of the locations that the registry has for the table, to which a snapshot of the table
-    refers; None if there is none, or the table has no pointer.
+    """Returns one file (a manifest, data file or delete file) outside of the locations that the registry has for the
+    table, to which a snapshot of the table refers; None if there is none, or the table has no pointer.
 
     All manifests of all snapshots are read, as an expiry reads them. If a manifest is missing and the table has a new
     metadata file by then, the table is read again, since a writer may have rewritten the manifests. Raises `TaskFailed`
-    if a file cannot be read, or is missing though the table did not change, or the table changes during each of
-    `MAX_ROUNDS` readings; and `StoreError`.
+    if a manifest or list cannot be read, or a file is missing though the table did not change, or manifests are missing
+    in each of `MAX_ROUNDS` readings; `InternalError` or `Refusal` for unreadable metadata; and `StoreError`.
     """
     own, read, gone = frozenset(entry.locations), "", list[str]()
     for _ in range(MAX_ROUNDS):
@@ -53,6 +53,7 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         if not gone:
             return None
     raise TaskFailed(
-        f"the table with the entity id {entry.entity} changed during each of {MAX_ROUNDS} readings of its manifests, "
-        "so it is not known whether it refers to files outside of its locations: run maintain when fewer writers commit"
+        f"the table with the entity id {entry.entity} changed between {MAX_ROUNDS} readings of the manifests, and in "
+        f"each a manifest or manifest list did not exist, at last {gone[0]}, so it is not known whether the table "
+        "refers to files outside of its locations: run maintain when fewer writers commit"
     )

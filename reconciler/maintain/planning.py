@@ -92,12 +92,14 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """The number of bytes that all steps of the plan rewrite."""
+        """The number of bytes that all steps of the plan together are expected to rewrite, in data files, files of
+        position deletes and manifests."""
         return sum(step.bytes for step in self.steps)
 
     @property
     def fewer(self) -> int:
-        """By how much all steps of the plan lower the number of the table's files, manifests and snapshots."""
+        """By how much all steps of the plan together are expected to lower the number of the table's files, manifests
+        and snapshots; `remove_orphan_files` counts as 1."""
         return sum(step.fewer for step in self.steps)
 
 
@@ -113,8 +115,8 @@ def plan(figures: Figures, policies: Mapping[str, Policy], now: Now) -> Plan:
 
 def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy], now: Now) -> Step | HeldBack | None:
     """Decides whether a maintenance procedure is due for a table with these figures; `policies` are by type. Returns a
-    `Step` if it is, a `HeldBack` if a policy requires it and it must not be called (invalid settings, a table property,
-    or too few bytes left), and None if no enabled policy requires it or the table needs no change."""
+    `Step` if it is, a `HeldBack` if a policy requires it and it must not be called (for invalid or unsuitable settings,
+    a table property, or too few bytes left), and None if no enabled policy requires it or the table needs no change."""
     policy = policies.get(POLICY_OF[procedure])
     if policy is None or not policy.enabled:
         return None
@@ -137,7 +139,7 @@ def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy
 def _plan_data_files(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now) -> Step | HeldBack | None:
     """Returns the step that rewrites data files, of as many as the bytes that are left allow, or why it is held back:
     the table has no sort order for the policy, or the bytes do not suffice for two files. None if nothing is due.
-    Raises `InvalidPolicy` for options that Iceberg can't use."""
+    Raises `InvalidPolicy` for options that `Criteria.of` does not accept."""
     target = compaction.target_bytes or _number(figures, "write.target-file-size-bytes", TARGET_BYTES)
     if compaction.strategy == "sort" and compaction.order is None and not figures.sorted:
         return HeldBack(
@@ -146,7 +148,9 @@ def _plan_data_files(figures: Figures, policy: Policy, compaction: DataCompactio
     try:
         criteria = Criteria.of(target, compaction.options)
     except ValueError as error:
-        raise InvalidPolicy(f"the policy {policy.name} has options that Iceberg cannot use: {error}") from error
+        raise InvalidPolicy(
+            f"the policy {policy.name} has options of rewrite_data_files that cannot be used: {error}"
+        ) from error
     rewrite = Selection.of((group.data for group in figures.groups), criteria)
     if not rewrite.files:
         return None
@@ -202,10 +206,10 @@ def _why(rewrite: Selection, criteria: Criteria) -> str:
 
 
 def split_rewrite(step: Step) -> Call:
-    """Returns the call with which a step is retried after a concurrent writer made it fail. A rewrite of data files is
-    divided into at most `MAX_RETRY_GROUPS` smaller file groups, which are committed one by one, so that a writer's
-    commit fails only one group (docs/design/pipeline.md#rule-14); the call of another procedure is returned as it
-    is."""
+    """Returns the call with which a step is retried after a concurrent writer made it fail, or Iceberg failed with some
+    files. A rewrite of data files is divided by size into smaller file groups, about `MAX_RETRY_GROUPS` at most, which
+    are committed one by one, so that a writer's commit fails only one group (docs/design/pipeline.md#rule-14); the call
+    of another procedure is returned as it is."""
     options = step.call.arguments.get("options")
     if step.call.procedure is not Procedure.REWRITE_DATA_FILES or not isinstance(options, Mapping):
         return step.call

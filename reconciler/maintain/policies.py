@@ -52,8 +52,9 @@ class DataCompaction:
 
     @classmethod
     def of(cls, policy: Policy) -> "DataCompaction":
-        """Reads the settings of a policy of data compaction. Raises `InvalidPolicy` for an unknown setting and an
-        invalid value."""
+        """Reads the settings of a policy of data compaction. Raises `InvalidPolicy` for an unknown setting, an invalid
+        target size or strategy, and a sort order that the strategy does not allow or requires; values of options are
+        not parsed here."""
         settings = PolicySettings(policy)
         target = settings.take(("target-file-size-bytes",), positive_number)
         strategy = settings.take(("compaction-strategy", "strategy"), _strategy) or "binpack"
@@ -132,7 +133,8 @@ def _text(value: JsonValue) -> str:
 
 
 def _strategy(value: JsonValue) -> str:
-    """Returns the name of a strategy as Iceberg knows it. Raises `ValueError`."""
+    """Returns `binpack`, `sort` or `z-order` for a name of the strategy, in upper or lower case. Raises `ValueError`
+    for any other value."""
     known = STRATEGIES.get(str(value).lower())
     if known is None:
         raise ValueError(f"expected one of the strategies {', '.join(STRATEGIES)}, got {value}")

@@ -54,7 +54,8 @@ class StartedProcedure:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureOutcome:
-    """The outcome of a procedure for a table, with all fields of the row of `system.maintenance` in `details`."""
+    """The outcome of a procedure for a table. `details` has the fields of the row of `system.maintenance`, without the
+    task, the step, the table and the procedure."""
 
     procedure: Procedure
     details: JsonObject

@@ -38,8 +38,8 @@ class Report:
         self._line(f"{table}: {step.call.procedure} starts: {step.reason}")
 
     def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
-        """Writes a line: the outcome of the procedure for the table, the explanation unless all was done, how many
-        seconds it took, and the figures that have changed, or that nothing did."""
+        """Writes a line: the outcome of the procedure for the table, the explanation unless that is `done`, how many
+        seconds it took, and the figures that have changed, or that nothing did, also if they are unknown."""
         details = outcome.details
         before, after = object_of(details.get("before")), object_of(details.get("after"))
         changed = [

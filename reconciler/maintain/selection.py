@@ -34,8 +34,9 @@ class Criteria:
 
     @classmethod
     def of(cls, target: int, options: Mapping[str, str]) -> "Criteria":
-        """Returns the criteria that these options of `rewrite_data_files` set; defaults are Iceberg's. Raises
-        `ValueError` for values that Iceberg refuses, and for those by which every run would rewrite all files."""
+        """Returns the criteria that these options of `rewrite_data_files` set; defaults are Iceberg's, and options that
+        set no criterion are not read. Raises `ValueError` for values that Iceberg refuses, and for those by which every
+        run would rewrite all files."""
         delete_files = options.get("delete-file-threshold")
         found = cls(
             target,

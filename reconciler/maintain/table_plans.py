@@ -151,8 +151,9 @@ async def hold_back_if_unsafe(session: Session, entry: RelationEntry, figures: F
 
 async def _prevents_deletion(session: Session, entry: RelationEntry, figures: Figures, call: Call) -> str | None:
     """Returns the reason why a procedure that deletes files must not be called for a table: another table may have
-    files at a location where it deletes, or, for an expiry, a snapshot has a file outside of the table's locations, or
-    files that can't be read. None if it may be called."""
+    files at the table's locations, the table takes files from elsewhere, or it would delete outside of the locations
+    that the registry has; or, for an expiry, a snapshot has a file outside of them, or files that can't be read. None
+    if it may be called."""
     where = call.arguments.get("location", figures.location)
     for location in dict.fromkeys((figures.location, str(where))):
         obstacle = await deletion_obstacle(session, entry, location)

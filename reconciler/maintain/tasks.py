@@ -26,8 +26,8 @@ def following(entity: str, task: str) -> str:
 
 async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
     """Returns the maintenance task of a table that is not done yet, and creates it if there is none. `last` is the id
-    of a task that is done, after which the search starts, or empty for the first one. Raises `StoreError`, and
-    `InternalError` if `MAX_TASKS_WITHOUT_ROWS` tasks after `last` are done, too."""
+    of the last task that has rows, after which the search starts, or empty to start with the first one. Raises
+    `StoreError`, and `InternalError` if `MAX_TASKS_WITHOUT_ROWS` tasks after `last` are done."""
     task = last
     for _ in range(MAX_TASKS_WITHOUT_ROWS):
         task = following(table.entity, task)
@@ -40,7 +40,7 @@ async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
     raise InternalError(
         f"the table {table} cannot be maintained: {MAX_TASKS_WITHOUT_ROWS} maintenance tasks of it, a fixed limit, are "
         "done since the last one with a row in system.maintenance, and no further one is made: find out why the "
-        "rows of these are missing"
+        "rows of these are missing, or why nothing was due when they ran"
     )
 
 

@@ -45,7 +45,8 @@ class WorkObserver(Protocol):
     back."""
 
     def on_start(self, table: TableRef, step: Step) -> None:
-        """Receives a table and the step of a procedure that is about to be called for it."""
+        """Receives a table and the step of a procedure that is about to be called for it, once however often that is
+        called; `remove_orphan_files` may still be held back then."""
         ...
 
     def on_end(self, table: TableRef, outcome: ProcedureOutcome) -> None:
@@ -72,9 +73,10 @@ class MaintenanceExecutor:
         return True
 
     async def execute(self, execution: Execution) -> TaskResult:
-        """Calls the procedures without a result in the checkpoint that are due now, one after the other, saves every
-        result there, and adds the rows of all results to `rows`. Returns how each ended. Raises `TaskFailed` for a
-        payload without a table, `LeaseLost`, and `StoreError`."""
+        """Calls the procedures without a result in the checkpoint that are due now, one after the other until the time
+        of the budget is over, saves every result there, and adds the rows of all results to `rows`. Returns how each
+        ended. Raises `TaskFailed` for a payload without a table, `LeaseLost`, and the errors of `decide_now` and of
+        `rows`."""
         table = table_of(execution.task.payload)
         if execution.task.status is not Status.RUNNING:
             await execution.start()
@@ -114,9 +116,9 @@ class _TableWork:
 
     async def do(self, procedure: Procedure) -> None:
         """Calls a procedure if it is due, saves the outcome in the checkpoint, reports start and end to the observer,
-        and spends the budget; reports one that is held back. Orphan files are removed only if no receipt is missing. A
-        procedure that is not due, or for which the budget has no time left, gets no outcome, unless a worker under a
-        former lease started it."""
+        and spends the budget; reports one that is held back. One that is held back, is not due, or has no time left in
+        the budget gets no outcome, unless a worker under a former lease started it: that one is called or ended at any
+        time. Orphan files are not removed if receipts stay missing: the step ends as `held-back` then."""
         begun = self.progress.started
         started = begun if begun and begun.procedure is procedure else None
         if started is None and self.executor.budget.is_over():
@@ -231,12 +233,15 @@ def _added(so_far: JsonObject, answer: JsonObject) -> JsonObject:
 
 def _outcome_of_started(decision: HeldBack | None, figures: Figures | None) -> tuple[str, str]:
     """Returns the outcome and explanation of a procedure that a worker under an earlier lease started and did not
-    finish, and that is not due any more. `decision` is why it is held back, if so; `figures` is None if the table does
-    not exist."""
+    finish, and that is not due any more. `decision` is why it is held back, if so; `figures` is None if the table or
+    the metadata file does not exist, or a transaction is changing the name."""
     if isinstance(decision, HeldBack):
         return HELD_BACK, f"a run that ended early had started it: {decision.reason}"
     if figures is None:
-        return FAILED, "a run that ended early had started it, and the table does not exist any more"
+        return FAILED, (
+            "a run that ended early had started it, and the table or the metadata file does not exist any more, or a "
+            "transaction is changing the table's name"
+        )
     return DONE, "a run that ended early had started it, and nothing is left to do"
 
 

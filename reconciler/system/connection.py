@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def system_tables(parsed: argparse.Namespace, runtime: Runtime) -> SystemTables:
     """Connects to the catalog's server `--uri`, to reach the tables of `system` there. Raises `SystemExit` for a bad
-    `--property`, `OSError` if the credential file can't be read, and PyIceberg's errors of REST."""
+    `--property`, `OSError` if the file of the credential or token can't be read, and PyIceberg's errors of REST."""
     properties = {**settings(parsed.property, "--property"), **credential(parsed)}
     catalog = parsed.catalog or parsed.warehouse
     return SystemTables.connect(parsed.uri, catalog, properties, runtime, parsed.trino_catalog, parsed.trino_owner)

@@ -34,7 +34,7 @@ from reconciler.system.writing import Target
 
 class CommitSuperseded(Exception):
     """A commit to a system table was not made since another commit has changed the table, or its outcome is unknown
-    since no response was received: the caller opens the table anew and repeats the step."""
+    since no response or an error of the server was received: the caller opens the table anew and repeats the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class SystemTables:
         return OpenTable(table, found)
 
     def _create(self, table: SystemTable) -> Table:
-        """Makes a table of the pipeline, with the watermark 0, and the namespace, unless another run has made them, and
-        returns the table."""
+        """Makes a table of the pipeline, with the watermark 0 if it has one, and the namespace, unless another run has
+        made them, and returns the table."""
         schema = schema_of(table)
         watermark = {} if table.watermark is None else {table.watermark: "0"}
         with suppress(NamespaceAlreadyExistsError):
@@ -152,8 +152,8 @@ class OpenTable:
         self, added: Sequence[DataFile], watermarks: Mapping[str, str], removed: Sequence[DataFile] = ()
     ) -> None:
         """Adds and removes data files and sets watermarks in one commit, and makes its state the state of this object.
-        Raises `CommitSuperseded` if the commit was not made. If the response is lost, the table is read to find out; it
-        is raised, too, if the table does not have the commit's snapshot then."""
+        Raises `CommitSuperseded` if the commit was not made. If the response is lost or an error of the server, the
+        table is read to find out; it is raised, too, if the table does not have the commit's snapshot then."""
         transaction = self.table.transaction()
         snapshots = transaction.update_snapshot(snapshot_properties={"written-by": "arco-pipeline"})
         with snapshots.overwrite() if removed else snapshots.merge_append() as update:
@@ -172,8 +172,8 @@ class OpenTable:
             self.table.refresh()
             if self.table.metadata.snapshot_by_id(snapshot) is None:
                 raise CommitSuperseded(
-                    f"the commit to system.{self.definition.name} got no response, and the table, which was read "
-                    f"afterwards, does not have its snapshot: {error}"
+                    f"the commit to system.{self.definition.name} got no response or an error of the server, and the "
+                    f"table, which was read afterwards, does not have its snapshot: {error}"
                 ) from error
 
     def set_watermarks(self, watermarks: Mapping[str, str]) -> None:

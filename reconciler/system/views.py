@@ -32,9 +32,9 @@ def write_views(
     changed.
 
     Trino resolves the tables of a view in the catalog that the SQL names: `trino_catalog` is this catalog's name in
-    Trino. If it is None, new views have the catalog's name for other clients, and existing ones keep theirs.
-    `trino_owner` is the Trino user as which views that hide rows run. If it is None, new views run as the querying
-    user, and existing ones keep their owner.
+    Trino. If it is None, new views have the catalog's name for other clients; existing ones keep theirs, until another
+    change gives them a version with that name. `trino_owner` is the Trino user as which views that hide rows run. If it
+    is None, new views run as the querying user, and existing ones keep their owner.
     """
     existing = {name for *_, name in catalog.list_views(NAMESPACE)}
     for question in views:

@@ -1,4 +1,5 @@
-"""Writes rows of system tables to data files on executors, which return to the driver what a commit needs of each file.
+"""Writes rows of system tables to data files, most often on executors, which return to the driver what a commit needs
+of each file.
 
 A writer holds a bounded number of rows in memory, and writes a file when it has that many.
 """

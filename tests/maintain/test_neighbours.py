@@ -189,7 +189,7 @@ async def test_a_table_that_changes_during_each_reading_expires_no_snapshot() ->
             await lake.store.delete(key)
 
     lake.store.rules = [Rule(get(".metadata.json"), first=rewritten)]
-    with pytest.raises(TaskFailed, match=r"changed during each of \d+ readings"):
+    with pytest.raises(TaskFailed, match=r"changed between \d+ readings"):
         await find_file_elsewhere(lake.fixture.another().session(deadline_ms=FOR_EVER_MS), entry)
 
 

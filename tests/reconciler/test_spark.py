@@ -249,7 +249,7 @@ def submit(lake: FolderLake, folder: Path, *how: str, options: Sequence[str] = (
     )
     assert done.returncode == 0, done.stderr + done.stdout
     *progress, stats = done.stdout.splitlines()
-    assert f"{TABLES} of {TABLES} tables walked" in progress[-1]
+    assert f"{TABLES} of {TABLES} tables and views walked" in progress[-1]
     return parsed(stats.encode())
 
 
