@@ -145,7 +145,7 @@ class SharedFiles:
                     await self._note_missing(execution.session(), fact.owner, lost[fact.owner])
             lost = {fact.owner: fact.file for fact in facts if isinstance(fact, MissingFile) and fact.present}
             tables = sorted({fact.owner for fact in facts if isinstance(fact, MissingFile)})
-        else:
+        if tables:
             raise StoreUnavailable(
                 f"the table {tables[0].name} changed during each of {MAX_ROUNDS} readings of its files, so it is not "
                 "known which files of the dropped table it uses: this attempt deleted nothing, and the purge is retried"

@@ -7,7 +7,6 @@ the client sent.
 """
 
 import base64
-import binascii
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
@@ -17,7 +16,7 @@ from arco_catalog.http.asgi import Asgi, Scope
 from arco_catalog.http.buffered_exchange import BufferedExchange
 from arco_catalog.http.errors import described
 from arco_catalog.http.principal import AUTHENTICATED_CALLER, GATEWAY_EVENT, NO_CALLER, Caller
-from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.protocol.operation_request import ANONYMOUS
 from storage_backends.lazy_dataclass import dataclass
 
@@ -147,7 +146,7 @@ def _claims(encoded: str) -> Mapping[str, str] | None:
     if the header is empty or malformed."""
     try:
         document = loads(base64.b64decode(encoded, validate=True))
-    except (binascii.Error, MalformedJson):
+    except ValueError:  # of base64, of a character that is not ASCII, and `MalformedJson`
         return None
     pairs = document.get("claims") if isinstance(document, dict) else None
     if not isinstance(pairs, list):

@@ -15,7 +15,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
 from arco_catalog.state.access import State
 from arco_catalog.state.compare_and_swap import update_until_applied
-from arco_catalog.state.fields import mapping, objects, optional_text, parse_record, sequence, text
+from arco_catalog.state.fields import mapping, objects, optional_text, parse_record, sequence, text, texts
 from arco_catalog.state.listing import list_pages
 from storage_backends import Found, StoreError
 from storage_backends.lazy_dataclass import dataclass
@@ -262,10 +262,10 @@ def _encode(entries: Mapping[str, FileDirectories]) -> bytes:
 
 
 def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
-    """Returns the array of strings in a required field of a document; empty for a value that is no array. Raises
-    `InternalError` if the field is missing or has another item."""
-    values = tuple(each for each in sequence(entry, name) if isinstance(each, str))
-    if name not in entry or len(values) != len(sequence(entry, name)):
+    """Returns the array of strings in a required field of a document. Raises `InternalError` if the field is missing,
+    is no array, or has another item."""
+    values = texts(entry, name)
+    if not isinstance(entry.get(name), list) or len(values) != len(sequence(entry, name)):
         raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not an array of strings")
     return values
 

@@ -286,7 +286,7 @@ async def test_other_headers_of_app_service_give_no_identity(company: Company) -
         {"claims": [{"typ": "iss", "val": ISSUER}, {"typ": "iss", "val": ISSUER}, {"typ": "sub", "val": "owner"}]},
     ]
     encoded = [base64.b64encode(dumps(document)).decode() for document in documents]  # type: ignore[arg-type]
-    for value in (*cut, *changed, *encoded, f"{OWNER} ", f"Bearer {OWNER}", f"{OWNER},{OWNER}"):
+    for value in (*cut, *changed, *encoded, f"{OWNER} ", f"Bearer {OWNER}", f"{OWNER},{OWNER}", "é"):
         assert await ask(app, FunctionsEndpoint.EASY_AUTH, {"X-MS-CLIENT-PRINCIPAL": value}) == 401, value
         tries += 1
     assert tries > 100

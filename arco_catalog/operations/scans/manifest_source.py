@@ -88,13 +88,15 @@ class ManifestSource:
 
     async def manifests(self, snapshot: Snapshot) -> ManifestList:
         """Returns the manifest list of a snapshot. A snapshot of an old table may name its manifests itself; of these,
-        the first `MAX_LISTED` are returned, a count of files is an estimate, and there are no summaries of partitions.
+        counts of files are estimates, and there are no summaries of partitions.
         Raises `Unsupported` for a table whose manifests are encrypted, `BadRequest` for a list that is outside of the
         table's locations, can't be read or is beyond a bound, `NotFound` for a missing one, and `StoreError`."""
         if "key-id" in snapshot:
             raise _encrypted()
         if "manifest-list" not in snapshot:
-            named = snapshot.get("manifests", [])[:MAX_LISTED]
+            named = snapshot.get("manifests", [])
+            if len(named) > MAX_LISTED:
+                raise BadRequest(f"The table's snapshot names more than {MAX_LISTED:,} manifests: {ADVICE}")
             entries = [unlisted(each, snapshot["snapshot-id"]) for each in named]
             return await off_loop(LISTED_WORK * len(entries), partial(ManifestList.of, entries))
         found = await self._listed(snapshot["manifest-list"])

@@ -14,6 +14,7 @@ from arco_catalog.iceberg.manifests import DATA, ManifestFile
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.iceberg.snapshots import Snapshot
 from arco_catalog.operations.scans import listed_manifests, manifest_source
+from arco_catalog.operations.scans.listed_manifests import MAX_LISTED
 from arco_catalog.operations.scans.manifest_source import ManifestSource, reading_memory
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.memory import Allocation, Hold, Memory
@@ -96,6 +97,14 @@ async def test_a_snapshot_of_an_old_table_may_name_its_manifests_itself(table: T
     assert (found.manifest_path, found.partition_spec_id, found.added_snapshot_id) == (f"{FOLDER}/a", 0, 5)
     assert found.added_files_count > 0
     assert found.partitions is None
+
+
+async def test_a_snapshot_that_names_too_many_manifests_is_planned_by_no_part_of_them(table: Table) -> None:
+    names = [f"{FOLDER}/a"] * MAX_LISTED
+    old: Snapshot = {"snapshot-id": 5, "timestamp-ms": 0, "manifests": names}
+    assert len(await table.source().manifests(old)) == MAX_LISTED
+    with pytest.raises(BadRequest, match="more than 50,000 manifests"):
+        await table.source().manifests({**old, "manifests": [*names, f"{FOLDER}/b"]})
 
 
 async def test_counts_that_an_old_list_has_not_are_estimated_so_that_the_manifest_is_read(table: Table) -> None:

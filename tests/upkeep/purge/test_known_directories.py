@@ -131,6 +131,7 @@ async def test_an_unchanged_table_is_not_read_again(purges: Purges) -> None:
         b'{"version":1,"tables":{"ENTITY":{"pointer":7,"locations":[],"directories":[]}}}',
         b'{"version":1,"tables":{"ENTITY":{"pointer":"VERSION","locations":[]}}}',
         b'{"version":1,"tables":{"ENTITY":{"pointer":"VERSION","locations":[],"directories":[7]}}}',
+        b'{"version":1,"tables":{"ENTITY":{"pointer":"VERSION","locations":[],"directories":"s3://b/x"}}}',
         b'{"version":1,"tables":{"ENTITY":{"pointer":"VERSION","locations":[],"directories":[],"widened":1}}}',
     ],
 )
