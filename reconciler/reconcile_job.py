@@ -25,7 +25,7 @@ def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
 
 
 def _show(stats: ReconcileStats) -> None:
-    """Writes the numbers of a run on standard error: tables and views walked and due, metadata files examined, and
+    """Writes the numbers of a run on standard error: tables and views walked and due, metadata files read, and
     receipts missing and written."""
     due = stats.pointers - stats.orphaned - stats.unchanged
     sys.stderr.write(

@@ -34,8 +34,8 @@ _attempts = ContextVar("_attempts", default=ATTEMPTS)
 
 @contextmanager
 def limit_attempts(attempts: int) -> Iterator[None]:
-    """Returns a context in which a backend attempts a call at most so many times, instead of `ATTEMPTS`: for a caller
-    that goes on in another way if the store throttles it."""
+    """Returns a context in which a store on a cloud attempts a call at most so many times, instead of `ATTEMPTS`, and
+    at least once: for a caller that goes on in another way if the store throttles it."""
     token = _attempts.set(attempts)
     try:
         yield

@@ -1,8 +1,8 @@
 """The interface to object stores: six calls and `close`, three conditions, three outcomes (docs/design/store.md).
 
-Code above this package uses object stores through `ObjectStore` only. A backend translates a vendor's statuses into
-the outcomes below, retries what the store refused for the moment, and does nothing else. A wrapper of a store
-(counting, delaying, deadlines, faults) is an `ObjectStore` too.
+Code above this package uses object stores through `ObjectStore` only. A backend translates a vendor's statuses into the
+outcomes below, retries what the store refused for the moment and reads that got no answer, and does nothing else. A
+wrapper of a store (counting, delaying, deadlines, faults) is an `ObjectStore` too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,15 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Condition of a write: the object's current version is this one. It does not hold for a missing object."""
+    """Condition of a write or deletion: the object's current version is this one. It does not hold for a missing
+    object."""
 
     version: Version
 
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Condition of a write that always holds."""
+    """Condition of a write or deletion that always holds."""
 
 
 ABSENT = Absent()
@@ -94,14 +95,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """Result of a read: the object still has the version that the caller already has."""
+    """Result of a read: the object still has the version that the caller already has. `now_ms` is the store's time in
+    milliseconds since 1970."""
 
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Result of a read: no object has this key."""
+    """Result of a read: no object has this key. `now_ms` is the store's time in milliseconds since 1970."""
 
     now_ms: int
 
@@ -120,11 +122,10 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page of a listing. `after` is the cursor for the next page, None after the last: a page without entries need
-    not be the last. `in_order` means that the
-    entries are sorted by key, so that a caller that needs only the first keys may stop early
-    (docs/design/store.md#rule-4); without it their order means nothing. `others` are names of what is no object of the
-    store, and no other call takes: names that are not valid keys, such as `folder/`, and links or devices on a local
-    disk."""
+    not be the last. `in_order` means that the entries are sorted by key, so that a caller that needs only the first
+    keys may stop early (docs/design/store.md#rule-4); without it their order means nothing. `others` are names of what
+    is no object of the store, and no other call takes: names that are not valid keys, such as `folder/`, and links or
+    devices on a local disk."""
 
     entries: Sequence[Listed]
     after: Cursor | None
@@ -139,7 +140,7 @@ class StoreError(Exception):
 
 class StoreUnavailable(StoreError):
     """A read failed, or a write was not applied, for a reason that may pass: throttling, timeout, connection, a status
-    from 500 on.
+    from 500 on. The request of another service (a queue, a topic) that raises this may have been applied.
 
     `retry_after_s` is the pause in seconds that the store requests before a retry; 0 if it requests none.
     """
@@ -152,7 +153,9 @@ class DeadlinePassed(StoreUnavailable):
 
 
 class StoreDenied(StoreError):
-    """The store refused the credentials, they lack a permission, or there are none that may be sent."""
+    """The store refused the credentials, they lack a permission, or there are none that may be sent; on a local disk,
+    the process has no right to the file. Another service raises it also for other statuses below 500, such as 404,
+    and for a URL that must not be called."""
 
 
 class InvalidContent(StoreDenied):
@@ -161,7 +164,7 @@ class InvalidContent(StoreDenied):
 
 class InvalidKey(StoreError):
     """The key of an object is not valid for the store: for example it is empty or too long, has an empty, `.` or `..`
-    segment, or a control character."""
+    segment, or a control character; on a local disk also if a folder, a file or a link is in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +213,9 @@ class ObjectStore(Protocol):
 
     async def delete_many(self, keys: Sequence[str]) -> Deleted:
         """Removes at most 1,000 objects (ValueError), whatever their versions, in as few requests as the store allows.
-        What is missing counts as deleted. Raises `InvalidKey` before anything is sent, and may raise `StoreUnavailable`
-        if nothing was sent; other failures are in the result, for each key. The caller may repeat a deletion that is
-        `Unknown` only if no new object is written with that key."""
+        What is missing counts as deleted. Raises `InvalidKey` before anything is sent, and may raise another
+        `StoreError` if nothing was deleted; other failures are in the result, for each key. The caller may repeat a
+        deletion that is `Unknown` only if no new object is written with that key."""
         ...
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:

@@ -1,4 +1,4 @@
-"""Deletes many objects with one request for each object, for stores that have no request for many. For all stores,
+"""Deletes many objects with one request for each object, for stores that take no request for many. For all stores,
 checks that one call deletes at most `MAX_DELETED` objects."""
 
 import asyncio
@@ -18,7 +18,7 @@ def check_number(keys: Sequence[str]) -> None:
 async def delete_each(keys: Iterable[str], delete: Callable[[str], Awaitable[Outcome]]) -> Deleted:
     """Deletes objects with one request for each, `AT_ONCE` at a time, by `delete`, which must be unconditional. Returns
     the keys of objects that may still exist, with the reasons, also where `delete` raised `StoreError`; and the store's
-    time of the deletion that ended last, None if none was applied."""
+    time of the applied deletion that ended last, None if none was applied."""
     left: dict[str, Unknown | StoreError] = {}
     now_ms: int | None = None
     limit = asyncio.Semaphore(AT_ONCE)

@@ -1,9 +1,10 @@
-"""Dataclasses that get each method when it is first called.
+"""Dataclasses that get their methods when one is first called.
 
 `dataclasses.dataclass` compiles the methods of a class when its module is imported, which takes half a millisecond. A
 cold start imports 150 such classes, needs instances of a third of them, and compares or prints hardly any
 (docs/decisions/0012-cold-start.md). So the first instance compiles the constructor alone, and the first call of any
-other method compiles all of them.
+other method compiles all of them. Where a base is a dataclass, or a field is an `InitVar`, the first instance compiles
+all.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -46,7 +47,8 @@ def lazy_dataclass(
 
 def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     """Returns a class like `plain` without the methods that `dataclasses.dataclass` adds to `plain`. The first instance
-    adds the constructor, and the first use of another method or of the fields adds all of them."""
+    adds the constructor, and the first use of another method or of the fields adds all of them; so does the first
+    instance if a base is a dataclass, a field is an `InitVar`, or the constructor is the class's own."""
     before, forms = {**vars(plain)}, {name: _special_form(kind) for name, kind in plain.__annotations__.items()}
     names = [name for name, form in forms.items() if form is None]
     metaclass: Callable[..., type[T]] = type(plain)

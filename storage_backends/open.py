@@ -28,11 +28,12 @@ class _Backend:
 
 def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
     """Opens a new store for `file:/path`, `file:///path`, `memory:` (each its own), `s3://bucket/prefix`,
-    `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix` or `az://container/prefix`, configured
-    by the usual variables of its vendor, as `environment` has them.
+    `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix` (or `abfs:`) or
+    `az://container/prefix`, configured by the usual variables of its vendor, as `environment` has them.
 
-    Nothing is read or made yet. Raises `ValueError` for any other URL, for a variable that cannot be parsed, and if the
-    extra of this package that the store needs is not installed.
+    Nothing is read or made yet. Raises `ValueError` for any other URL, for a variable that cannot be parsed, and, with
+    the extra to install, if a library that is imported to open it is not installed. The first call reports other
+    libraries that are not.
     """
     parsed = StoreUrl.parse(url)
     backend = _BACKENDS.get(parsed.scheme)
@@ -76,8 +77,9 @@ def _naming_extra(url: str, extra: str | None) -> Iterator[None]:
 def canonical_url(url: str, environment: Mapping[str, str]) -> str:
     """Returns the URL by which engines name the store at `url`: for Azure with the account, which `environment` has
     where the URL leaves it out; for an access point of S3 with all of the ARN before the first slash of the path. Any
-    other URL is returned as it is. Raises `ValueError` for an Azure URL that names no container or account, and for an
-    ARN that is no access point in one Region."""
+    other URL is returned as it is. Raises `ValueError` for an Azure URL that names no container or account, or with
+    variables of Azure that cannot be parsed; for an ARN that is no access point in one Region; and for either with a
+    query or a fragment."""
     if url.startswith("s3://arn:"):
         from storage_backends.s3.access_point import canonical_url as canonical_s3_url
 

@@ -24,10 +24,10 @@ FOLDER = "_probe"
 class Verdict:
     """The result of a probe. `honoured` is whether the store honours the conditions of PUTs, which is also the truth
     value of the verdict; `reason` is a text for messages, which names the first condition that the store did not
-    honour.
+    honour, or states that it honours conditions.
 
     `conditional_delete` is whether it honours those of DELETEs, too; without that the catalog works and makes no
-    conditional deletes.
+    conditional deletes. It is True, untested, if `honoured` is False.
     """
 
     honoured: bool
@@ -56,8 +56,9 @@ async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
 
 
 async def _judge(store: ObjectStore, key: str, missing: str, nonce: str) -> Verdict:
-    """Tests by some writes under `key` and `missing`, which it leaves, whether a store honours conditions, and returns
-    the verdict. Raises `StoreUnavailable` if the outcome of one is unknown."""
+    """Tests by writes under `key` and `missing`, and a deletion, whether a store honours conditions, and returns the
+    verdict; the objects stay. Raises `StoreUnavailable` if the outcome of one is unknown, and the `StoreError` of a
+    call that fails."""
     first = _known(await store.put(key, f"{nonce} 1".encode(), ABSENT))
     if not isinstance(first, Applied):
         return Verdict(False, "the store refuses to create an object that does not exist")
@@ -89,6 +90,6 @@ def _known(outcome: Outcome) -> Applied | PreconditionFailed:
     """Returns the outcome of a write of the probe. Raises `StoreUnavailable` if it is `Unknown`."""
     if isinstance(outcome, Unknown):
         raise StoreUnavailable(
-            f"the probe for conditional writes failed: the outcome of a write is unknown: {outcome.reason}"
+            f"the probe for conditional writes failed: the outcome of a write or deletion is unknown: {outcome.reason}"
         )
     return outcome

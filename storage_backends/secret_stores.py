@@ -5,10 +5,10 @@
     projects/PROJECT/secrets/NAME[/versions/VERSION]      Google Secret Manager
     https://VAULT.vault.azure.net/secrets/NAME[/VERSION]  Azure Key Vault
 
-Requests to AWS use the client and the credentials of the catalog's S3 store. For the other clouds their libraries find
-the credentials; they are imported when a secret is read, and only that cloud's. They block, so they are called in
-threads. Sources: Google Secret Manager REST reference, projects.secrets.versions.access; Azure Key Vault REST
-reference, Get Secret.
+Requests to AWS are signed with the credentials of the catalog's S3 store. For the other clouds their libraries find the
+credentials; they are imported when a secret is read, and only that cloud's. They block, so they are called in threads.
+Sources: Google Secret Manager REST reference, projects.secrets.versions.access; Azure Key Vault REST reference, Get
+Secret.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ def is_reference(text: str) -> bool:
 
 
 async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bytes:
-    """Returns the bytes of the newest version of a secret, or of the version that the reference names; `environment`
+    """Returns the bytes of the current version of a secret, or of the version that the reference names; `environment`
     has the variables that name credentials for AWS. Raises `StoreDenied` if there is none, if it may not be read, if
     the cloud's library is not installed, or if the reference has no known form, and `StoreUnavailable` if the store of
-    secrets does not respond. No error quotes the secret."""
+    secrets, or a source of credentials, does not respond or fails for now. No error quotes the secret."""
     if match := _AWS.fullmatch(reference):
         from storage_backends.s3.secrets import read_aws_secret  # not for functions on another cloud
 

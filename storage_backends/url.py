@@ -41,6 +41,8 @@ class StoreUrl:
         """
         prefix = self.path.strip("/")
         if prefix and not is_key(prefix):
-            why = "must not have an empty, '.' or '..' segment, a control character, or more than 1,024 bytes"
+            why = (
+                "must not have an empty, '.' or '..' segment, a control character, invalid Unicode, or over 1,024 bytes"
+            )
             raise ValueError(f"the prefix of {kind} {why}: {self.text!r}")
         return prefix

@@ -140,7 +140,7 @@ def discovered_uri(body: bytes, issuer: str, *, plain_loopback: bool = False) ->
 
 def over_https(now_ms: Callable[[], int], *, plain_loopback: bool = False) -> Get:
     """Returns a function that gets documents by HTTPS, without following redirects; with `plain_loopback`, from this
-    machine by HTTP too. It raises `StoreError` for any other URL, without a complete answer in time, for one that is
+    machine by HTTP too. It raises `StoreError` for any other URL, without a complete response in time, for one that is
     not 200 and for one that is too long."""
 
     async def get(url: str, max_bytes: int) -> bytes:

@@ -165,7 +165,7 @@ async def _undrop(
 async def _stray(realm: Realm, session: Session, name: str, root: str | None) -> StrayCatalog:
     """Finds the catalog to undrop: the one with this `root`; else the one that has the name in the realm, if an
     interrupted drop left its state closed; else the only catalog that was dropped under this name, of those that can be
-    read. Raises `NotThere` if there is none, `CliError` if there are several, and for a `root` the errors of
+    read. Raises `NotThere` if there is none, `CliError` if there are more, and for a `root` the errors of
     `find_stray`, such as `NotFound`."""
     if root is not None:
         return await find_stray(realm, session, root)

@@ -68,7 +68,7 @@ class Checks:
 
     async def run(self) -> list[Check]:
         """Runs the checks of `arco doctor` on the store and its catalogs, and returns the results in order. A check
-        that an earlier failure makes impossible has the status `SKIPPED`; the checks of the credentials and of allowed
+        that a failure before makes impossible has the status `SKIPPED`; the checks of the credentials and of allowed
         locations are left out instead. A failed one raises nothing, but `StoreError` is raised if the store
         fails while the registry of a realm is read."""
         self._done = [packages(self._options.store)]

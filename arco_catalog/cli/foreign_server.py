@@ -40,8 +40,8 @@ class ForeignServer:
 
     async def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         """Sends a request, and returns the status and the body of the answer; it follows no redirects. Sends a GET
-        again, up to two times and after a pause, if no complete answer arrived or the status is 429 or 5xx; once and at
-        once if the answer was too large; the last answer counts. Raises `CliError` if no complete answer arrived, and
+        again, up to two times after a pause, if no complete response arrived or the status is 429 or 5xx; once and at
+        once if the response was too large; the last one counts. Raises `CliError` if no complete one arrived, and
         beyond the limits of requests and bytes."""
         for pause in PAUSES_S if method == "GET" else ():
             try:

@@ -37,7 +37,7 @@ class LoginRequest:
 
 
 def run(request: LoginRequest, environment: Mapping[str, str]) -> int:
-    """Logs in, saves the login in place of a saved one, and prints the path of the file. Returns 0. Raises
+    """Logs in, saves the login in place of a saved one, and shows the path of the file. Returns 0. Raises
     `CliError`."""
     path = login_path(request.url, environment)
     secret_file = str(Path(request.secret_file).absolute()) if request.secret_file else ""

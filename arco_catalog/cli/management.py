@@ -71,7 +71,7 @@ class ApiClient:
         """Sends a request with the segments of a path and a query, and returns the document in the answer, which has
         the field `has`. Raises `NotThere` if a principal, role or catalog does not exist, or for any status 404 of
         another API than that of management; `CliError` for every other failure, with the message of the server if it
-        has one and the status is not 401, and for a success with an answer of another form, as web pages have it and
+        has one and the status is not 401, and for a success with a response of another form, as web pages have it and
         servers of something else."""
         document = await self._request(method, path, body, query)
         if has not in document:
@@ -121,7 +121,7 @@ def _document(body: bytes) -> JsonObject:
 @asynccontextmanager
 async def open_management(options: ManagementOptions, command: str, *, writes: bool) -> AsyncIterator[ApiClient]:
     """Yields the client of the management API that the options name. Raises `CliError` for a token file that can't be
-    read, for a saved login that can't be used, and if the body finds that an answer of a server has another form; for a
+    read, for a saved login that can't be used, and if the body meets a response of a server in another form; for a
     store as `open_session` and `find_realm` do. With a URL that is not https or loopback the first request raises
     it."""
     if options.url is not None:
@@ -181,7 +181,7 @@ def in_process(realm: Realm) -> Exchange:
 
 def _server(url: str, token: str | None) -> Exchange:
     """Returns the exchange with the server at a URL, by this token, if there is one. A redirect is not followed: the
-    token is for this server alone. The exchange raises `CliError` without a complete answer, and for a URL that is
+    token is for this server alone. The exchange raises `CliError` without a complete response, and for a URL that is
     not https or loopback."""
     from storage_backends.wire.fetch import fetch
     from storage_backends.wire.pool import Timeouts

@@ -50,7 +50,7 @@ class LostAnswer(CliError):
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """The answer of a token endpoint: the access token, the time when it expires in milliseconds since 1970, the
-    refresh token and the ID token; empty if the answer has no such token."""
+    refresh token and the ID token; empty if the response has no such token."""
 
     access_token: str
     expires_ms: int
@@ -93,7 +93,7 @@ async def discover(issuer: str) -> Issuer:
 async def request_tokens(endpoint: str, form: Mapping[str, str]) -> Tokens:
     """Requests tokens of an endpoint, and returns them; an access token whose lifetime the answer does not name counts
     as valid for 300 seconds, and none for more than a year. Raises `TokenFailure` for an error answer, `LostAnswer`
-    without an answer or for a status from 500 on, and `CliError` for an answer that has no bearer token, an invalid
+    without a response or for a status from 500 on, and `CliError` for one that has no bearer token, an invalid
     lifetime or an invalid refresh token, and as `_exchange` does."""
     response = await _exchange(endpoint, form)
     if response.status >= 500:
@@ -129,7 +129,7 @@ async def device_tokens(
     """Returns the tokens that the user confirms in any browser: `show` prints where, and the code. Polls as the issuer
     wishes, for the lifetime of the code, but no longer than `MAX_DEVICE_S`. Sends a challenge, which Keycloak demands
     of clients that must use PKCE, and which others ignore. Raises `CliError` if the issuer has no device codes or
-    gives none, if the user declines or takes too long, and as `request_tokens` does for any other answer."""
+    gives none, if the user declines or takes too long, and as `request_tokens` does for any other response."""
     if not issuer.device_endpoint:
         raise CliError(f"the issuer {issuer.name} has no device codes: use --browser, if the issuer allows it")
     verifier, challenge = proof_key(entropy)
@@ -158,9 +158,9 @@ async def _poll(
     sleep: Callable[[float], Awaitable[None]],
 ) -> Tokens:
     """Requests the tokens of a device code every `interval` seconds until the user has confirmed it, and returns them;
-    more rarely if the issuer wishes, and half as often, down to once in `MAX_INTERVAL_S`, after every lost answer,
+    more rarely if the issuer wishes, and half as often, down to once in `MAX_INTERVAL_S`, after every lost response,
     which `show` reports (RFC 8628, section 3.5). Raises `TimeoutError` after `lifetime` seconds of sleep, and
-    `CliError` for any other answer."""
+    `CliError` for any other response."""
     left = lifetime
     while left > 0:
         await sleep(interval)

@@ -71,7 +71,7 @@ def run(options: ProveOptions) -> int:
 
 async def _campaign_options(options: ProveOptions) -> CampaignOptions:
     """Returns the options of a campaign, with the token for the servers, if there is one. Raises `CliError` if that
-    can't be read or renewed, and `ValueError` if --restart has an open quote."""
+    can't be used, and `ValueError` if --restart has an open quote."""
     token = await token_for(options.servers[0], options.token_file, options.environment)
     return CampaignOptions(
         [server.rstrip("/") for server in options.servers],

@@ -301,7 +301,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops accepting, closes these sockets, and waits until the requests under way are answered, up to uvicorn's
-        timeout or a further SIGINT. Requests that are left then are cancelled, and awaited for at most `MARGIN_SECONDS`
+        timeout or another SIGINT. Requests that are left then are cancelled, and awaited for at most `MARGIN_SECONDS`
         before the stores that they use are closed. Connections whose handshake is not complete are awaited first, so
         that uvicorn closes them too."""
         for acceptor in self._acceptors:
@@ -326,7 +326,7 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Handles SIGINT and SIGTERM within the context: after the first signal requests under way finish, after a
-        further SIGINT they do not. Unlike uvicorn's method it does not raise the signal again at the end, so a server
+        second SIGINT they do not. Unlike uvicorn's method it does not raise the signal again at the end, so a server
         that ends on a signal exits with 0."""
         loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)

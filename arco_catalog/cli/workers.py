@@ -198,7 +198,7 @@ class Supervisor:
         return len(self._deaths) > MAX_DEATHS and now - self._deaths[0] < DEATHS_WITHIN_SECONDS
 
     def _pass_on(self, signum: signal.Signals) -> None:
-        """Sends a signal to all workers. After the first they finish the requests under way; after a further SIGINT
+        """Sends a signal to all workers. After the first they finish the requests under way; after another SIGINT
         they do not; a worker that does not serve yet gets SIGTERM instead. Those that still live after
         `ENDS_WITHIN_SECONDS` are killed."""
         if not self._ending:

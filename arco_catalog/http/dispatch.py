@@ -49,8 +49,8 @@ class Dispatch:
         that authentication rejects; `Forbidden` for a foreign web page or an unsafe `Host`, unless `allowed_hosts` is
         None; `NoSuchWarehouse`; `Unsupported` for a change of a read-only catalog without an idempotency key;
         `BadRequest` for a change of tables or views in a catalog of type EXTERNAL; `TooManyRequests`; what
-        authentication, decoding and the handler raise. After `CatalogChanged` it finds the catalog of the path anew and
-        calls the handler a second time."""
+        authentication, decoding and the handler raise. After `CatalogChanged` it looks up the catalog of the path anew
+        and calls the handler a second time."""
         if request.head_bytes > LARGE_HEAD_BYTES:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts

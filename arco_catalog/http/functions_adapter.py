@@ -77,8 +77,8 @@ class Answer:
 
 
 async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) -> Answer:
-    """Passes a request to the app and returns the answer. A request gets a 400 if the header of its original target is
-    missing, or does not begin with a slash: in the decoded path a slash in a name looks like a separator, so the
+    """Passes a request to the app and returns the response. A request gets a 400 if the header of the original target
+    is missing, or does not begin with a slash: in the decoded path a slash in a name looks like a separator, so the
     request could act on another object. Raises what the app raises."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     target = headers.get(TARGET, "")

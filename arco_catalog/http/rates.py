@@ -13,7 +13,7 @@ MAX_PRINCIPALS = 10_000
 
 class RequestRates:
     """A token bucket for each principal, which holds one second's requests and is full at first. Of more than
-    `MAX_PRINCIPALS` the one that gave a token least recently is forgotten, and is then full again.
+    `MAX_PRINCIPALS` the one that gave a token least recently is forgotten, and is full from then on.
 
     A bucket is stored as the time at which it will be full again, in seconds of `clock`: a full one need not be stored.
     """

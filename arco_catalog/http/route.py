@@ -25,7 +25,7 @@ class Effect(Enum):
 
     READS = auto()
     """The request changes no object or setting of a catalog or realm, and needs no idempotency key. It may store a
-    report, an event or a plan, or submit a failed task again."""
+    report, an event or a plan, or resubmit a failed task."""
     MUTATES = auto()
     """The request changes something, exactly once for its idempotency key."""
     COMMITS = auto()
@@ -88,7 +88,7 @@ class Route:
     @cached_property
     def reads(self) -> bool:
         """Whether requests of the route change no object or setting of a catalog or realm (`Effect.READS`). They
-        may store a report, an event or a plan, or submit a failed task again."""
+        may store a report, an event or a plan, or resubmit a failed task."""
         return self.effect is Effect.READS
 
     @cached_property

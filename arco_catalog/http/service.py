@@ -46,7 +46,7 @@ class Endpoint(Protocol):
     @property
     def reads(self) -> bool:
         """Whether requests change no object or setting of a catalog or realm. They may store a report, an event or
-        a plan, or submit a failed task again."""
+        a plan, or resubmit a failed task."""
 
     @property
     def commits(self) -> bool:

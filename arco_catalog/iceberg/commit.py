@@ -94,8 +94,7 @@ def check_counts(*changes: JsonObject) -> None:
         count = sum(len(entries) for change in changes if isinstance(entries := change.get(field), list))
         if count > limit:
             raise BadRequest(
-                f"A commit to one table or several may have at most {limit:,} {field}, not {count:,}: make several "
-                "commits"
+                f"A commit to one table or more may have at most {limit:,} {field}, not {count:,}: make more commits"
             )
 
 
@@ -153,7 +152,7 @@ class NamedObjects(Generic[T]):
         lower case. Raises `BadRequest` for an invalid value, and for more than `limit` objects."""
         objects: list[JsonObject] = request.optional(field, list_of(OBJECT)) or []
         if len(objects) > limit:
-            raise BadRequest(f"A commit may have at most {limit:,} {field}, not {len(objects):,}: make several commits")
+            raise BadRequest(f"A commit may have at most {limit:,} {field}, not {len(objects):,}: make more commits")
         places = (Fields(values, f"{field}[{position}]") for position, values in enumerate(objects))
         return cls(field, [(place.required(by, STRING).lower(), place) for place in places], readers)
 

@@ -105,7 +105,7 @@ def refuse_too_many(properties: object) -> None:
     if count > MAX_PROPERTIES:
         raise BadRequest(
             f"Too many properties are set or removed at once: {count:,}, and at most {MAX_PROPERTIES:,} are allowed: "
-            "send several requests"
+            "send them in more requests"
         )
 
 

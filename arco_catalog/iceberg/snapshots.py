@@ -179,7 +179,7 @@ def check_log_times(log: Sequence[SnapshotLogEntry], last_updated_ms: int) -> No
     times = [entry["timestamp-ms"] for entry in log]
     if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise(times)):
         raise BadRequest(
-            "Expected sorted snapshot log entries: one is more than a minute earlier than the one before it, so the "
+            "Expected sorted snapshot log entries: one is more than a minute before the one that precedes it, so the "
             "clock of the writer was behind, or that of the writer before was ahead"
         )
     if times and last_updated_ms - times[-1] < -ONE_MINUTE_MS:

@@ -89,7 +89,7 @@ async def history_page(session: Session, selection: HistoryFilter, paging: Pagin
 
 async def _start(session: Session, head: RegistryState, position: JsonValue) -> tuple[CommitRecord, int, int]:
     """Returns where the page of a token starts: a commit that lists the one with the returned sequence number, or names
-    it as the one before the list; and the number of operations of that one that earlier pages have. Raises
+    it as the one before the list; and the number of operations of that one that the pages before have. Raises
     `BadRequest`."""
     match position:
         case [str(name), int(sequence), int(place)] if (

@@ -53,7 +53,7 @@ class EventEntry:
 @dataclass(slots=True)
 class EventReader:
     """Reads events of some days, no event twice. `events` are those of runs that `read` has read; `left_out` are events
-    that are of no run, unreadable or too large; `is_partial` is whether a limit kept any that may be about the datasets
+    that are of no run, unreadable or too large; `is_partial` is whether a limit kept any that may be about them
     from being listed or read."""
 
     days: Sequence[date]
@@ -81,7 +81,7 @@ class EventReader:
         return bool(found)
 
     async def read_others(self, limit: int) -> list[RunEvent]:
-        """Reads up to `limit` of the events that `read` left, as far as the limits of the reader allow: an equal part
+        """Reads up to `limit` of the events that `read` left, within the limits of the reader: an equal part
         of each sender's, and of a sender's from each day, the latest of a day first. Returns the ones of runs, and adds
         the others to `left_out`; `events` and `is_partial` do not change. Raises `StoreError`, and `OutOfMemory`."""
         unread, was_partial = self._unread, self.is_partial

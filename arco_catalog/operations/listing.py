@@ -93,7 +93,7 @@ async def list_relations(session: Session, namespace: Namespace, kind: str, pagi
 
 
 async def list_dropped_tables(session: Session, namespace: Namespace, paging: Paging) -> ListingPage:
-    """Lists the tombstones, as far as the caller may see them, of tables that were dropped from a namespace, except
+    """Lists the tombstones that the caller may see of tables that were dropped from a namespace, except
     where the purge has ended. They include those from former namespaces of the same name only for a caller who may list
     the tables of the whole catalog, as every caller may where access is not restricted. Raises `NoSuchNamespace`, and
     `BadRequest` for an invalid or expired page token."""

@@ -126,7 +126,7 @@ async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
 
 async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, request: UndropRequest) -> UndropResult:
     """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Purges
-    that have not ended become plain drops; the result names their tables, and the ones of purges that the drop
+    that are under way become plain drops; the result names their tables, and the ones of purges that the drop
     cancelled. `session` is a session of the realm's registry. Raises `AlreadyExists` for a name that is taken, and
     `BadRequest` for a catalog that exists, is being created or has another name, for an invalid name or properties, if
     no base location is known, and for locations that are not allowed or belong to another catalog now; `CommitFailed`

@@ -151,7 +151,7 @@ async def get_task(session: Session, task: str) -> JsonObject:
 
 
 async def retry(session: Session, task: str) -> JsonObject:
-    """Submits a failed task again, and returns it as answers show it. Any worker may then run it, also a purge that ran
+    """Resubmits a failed task, and returns it as answers show it. Any worker may then run it, also a purge that ran
     on Spark, unless that may have deleted files. Raises `NotFound`, `BadRequest` for a task that has not failed, or has
     changed meanwhile, `InternalError` for a record that can't be read, `Unsupported` in a catalog that is read-only,
     and the errors of `Session.head`."""

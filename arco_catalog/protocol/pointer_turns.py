@@ -30,7 +30,7 @@ class PointerTurns:
     """The turns of one request at the pointer of one table or view to which it commits; a transaction has several. It
     is made when the request has lost a compare-and-swap there for the first time. `is_conflict` is whether the commit
     is refused at a pointer, so that it awaits no turn there; it gets the newest metadata file that the request has
-    read, too, which may be an earlier pointer's."""
+    read, too, which may be an older pointer's."""
 
     def __init__(
         self, session: Session, lookup: RelationLookup, is_conflict: Callable[[Pointer, bytes | None], bool]

@@ -94,7 +94,7 @@ class Client:
 
     async def compare_unseen(self) -> None:
         """Waits for the answers that clients did not get, and records every known result together with the request's
-        observation, if that is known by now from the client's answer or from `send_again`: both are to be equal."""
+        observation, if that is known by now from the client's response or from `send_again`: both are to be equal."""
         for keyed, task in self._recorder.unseen:
             first = self._recorder.observations[keyed.observation]
             second = self._judge_again(keyed, await task)

@@ -40,7 +40,7 @@ class Status(StrEnum):
     """By an answer that means that nothing was changed: 4xx."""
     UNKNOWN = "unknown"
     """Without an answer, or with one that leaves open whether anything was changed: 5xx, or another form than the
-    specification requires; of a listing also if a further page is missing."""
+    specification requires; of a listing also if another page is missing."""
 
 
 @dataclass(frozen=True, slots=True)

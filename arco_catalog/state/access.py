@@ -142,7 +142,7 @@ class Caches:
     manifests: "ByteCache[str, ManifestList | bytes]"
     """Manifest lists, and the bytes of small manifests, by their locations."""
     file_blocks: "SelectiveCache[Hashable, FileBlock | DeleteRows]"
-    """What plans read again and again: blocks of files of manifests, as `operations.scans.packing` names them, and rows
+    """What plans read more than once: blocks of files of manifests, as `operations.scans.packing` names them, and rows
     of indexes of deletes, by the key of the index's part and the place of the block."""
     head: CacheEntry[RegistryState] | None = None
     bell: Bell = field(default_factory=Bell)

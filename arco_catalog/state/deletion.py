@@ -17,7 +17,7 @@ Delete = Callable[[Sequence[K]], Awaitable[Mapping[K, Unknown | StoreError]]]
 async def delete_for_certain(items: Sequence[K], delete: Delete[K], pause: Callable[[], Awaitable[None]]) -> None:
     """Deletes at most 1,000 objects by `delete`, and returns when none of them exists. Objects of unknown outcome are
     deleted again after a `pause`. After a try in which an object could not be deleted, raises the first
-    such `StoreError`, and does not try the objects of unknown outcome again. Raises `StoreUnavailable` if an outcome is
+    such `StoreError`, and does not retry the objects of unknown outcome. Raises `StoreUnavailable` if an outcome is
     unknown after `TRIES` tries, and the errors of `delete`."""
     for _ in range(TRIES):
         left = await delete(items)

@@ -399,7 +399,7 @@ def overlapping(
 @dataclass(frozen=True, slots=True)
 class FormerHolder:
     """An entity that held a location when it was dropped. `name` is the name at the drop, with the namespace's levels
-    first, and `namespace_entity` the id of the namespace. In a claim or hold of an earlier version the name may be
+    first, and `namespace_entity` the id of the namespace. In a claim or hold of an older version the name may be
     missing (empty), and the id (None)."""
 
     entity: str

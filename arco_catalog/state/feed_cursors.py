@@ -166,7 +166,7 @@ class FeedCursors:
     async def write(self, state: State) -> None:
         """Stores the shards that differ from the stored ones, and those of which the stored one is `MAX_BEHIND` records
         or `MAX_SEGMENTS_BEHIND` segments behind, unless the one in the store includes more, or another process
-        writes it at the same time: the next call then tries again. Raises `StoreError`, `CommitStateUnknown`, and
+        writes it at the same time: the next call then retries. Raises `StoreError`, `CommitStateUnknown`, and
         `InternalError` if a stored shard is corrupt."""
         for number, shard in enumerate(self.shards):
             if shard.is_behind:

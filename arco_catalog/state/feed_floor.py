@@ -20,7 +20,7 @@ async def read_feed_floor(state: State) -> int:
 
 async def raise_feed_floor(state: State, first: int) -> None:
     """Raises the saved number of the first record of the first segment of the event feed that may still exist to
-    `first`, unless it is as high already, and returns when that is saved. Raises `InternalError` for a corrupt record,
+    `first`, unless it is as high already, and returns when that is stored. Raises `InternalError` for a corrupt record,
     and `StoreError`."""
     key = state.paths.feed_floor
     await update_until_applied(

@@ -173,8 +173,8 @@ class Files:
     async def read(self, location: str) -> bytes:
         """Reads a metadata file, decompressed, and puts it into the cache, or returns the cached one after the store
         confirmed it. Memory for it is taken from the request's account. Raises `NotFound`, `MetadataTooLarge`,
-        `OutOfMemory`, `UnreadableMetadata` for gzip that can't be unpacked, `BadRequest` for a location that is invalid
-        or in no store of this catalog, and `StoreError`."""
+        `OutOfMemory`, `UnreadableMetadata` for gzip that can't be decompressed, `BadRequest` for a location that is
+        invalid or in no store of this catalog, and `StoreError`."""
         return await self._read(location, *self._find(location))
 
     async def read_current(self, location: str) -> bytes:
@@ -426,7 +426,7 @@ class Files:
     async def _unpacked(self, location: str, raw: bytes, taken: Allocation) -> tuple[bytes, Allocation]:
         """Returns the unpacked gzip file and the memory taken for it in place of `taken`. The first try takes memory
         for the size in the gzip trailer, which may be wrong; the second for the largest size. Raises `MetadataTooLarge`
-        if the file is larger than that, `UnreadableMetadata` for gzip that can't be unpacked, and `OutOfMemory`."""
+        if the file is larger than that, `UnreadableMetadata` for gzip that can't be decompressed, and `OutOfMemory`."""
         claimed = min(self._max_bytes, max(len(raw), int.from_bytes(raw[-4:], "little")))
         try:
             for limit in (claimed, self._max_bytes):

@@ -67,7 +67,7 @@ def limit_for_large(size: int) -> int:
 
 def parsed_bytes(size: int, values: int) -> int:
     """Returns the memory in bytes that parsing and changing a metadata file needs besides the file itself, given its
-    size in bytes and the number of its JSON values (0 if they were not counted)."""
+    size in bytes and the number of its JSON values (0 if they are unknown)."""
     return max(PARSED_WEIGHT * size, VALUE_BYTES * values)
 
 

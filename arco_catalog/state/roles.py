@@ -80,7 +80,7 @@ class DescribedEntry:
 
     @classmethod
     def new(cls, *, entity: str, name: str, properties: Mapping[str, str], at_ms: int, **additional: JsonValue) -> Self:
-        """Returns the entry of a new principal, role or catalog. `additional` has further fields of the entry, and the
+        """Returns the entry of a new principal, role or catalog. `additional` has other fields of the entry, and the
         version if that is not to be `FIRST_VERSION`."""
         return cls(
             {

@@ -183,7 +183,7 @@ class Task:
 
     @property
     def summary(self) -> str | None:
-        """The result or error of the task's last attempt in one sentence; None until an attempt ends, and again once
+        """The result or error of the task's last attempt in one sentence; None until an attempt ends, and once
         another one begins, or an operator submits the task again."""
         return optional_text(self.document, "result_summary")
 

@@ -102,7 +102,7 @@ class Tombstone:
     @property
     def begun_version(self) -> int | None:
         """The number of the version of the purge's task with which that lease began under which the purge began last;
-        None if no purge has begun, or an earlier version of this program began it."""
+        None if no purge has begun, or an older version of this program began it."""
         begun = self.json.get("begun_version")
         return begun if isinstance(begun, int) else None
 

@@ -222,7 +222,7 @@ class Execution:
     async def heartbeat(self) -> None:
         """Renews the lease in a loop that does not end, every `RENEW_AFTER_MS`, or every eighth of a short lease. Early
         in a lease it renews sooner if there is a new checkpoint to store, because a worker that is killed within
-        seconds would leave none otherwise. Logs a `StoreError` of a renewal or of the guard, and tries again. Raises
+        seconds would leave none otherwise. Logs a `StoreError` of a renewal or of the guard, and retries. Raises
         `LeaseLost` when the lease is over or lost to another worker, or when the guard raises it."""
         every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
         young_ms = FIRST_PROGRESS_MS

@@ -88,7 +88,8 @@ async def _list_workers(workers: Workers) -> Mapping[str, Worker]:
         return await workers()
     except (StoreError, CatalogError) as error:
         _LOG.warning(
-            "the catalogs can't be listed, so this poll looks for no due tasks, and the next one tries again: %s", error
+            "the catalogs can't be listed, so this poll looks for no due tasks, and the next one looks for them: %s",
+            error,
         )
         return {}
 

@@ -33,7 +33,7 @@ class ExpiryStats:
 class DeliveryStats:
     """Counts of what deliveries of events did: events that receivers have `accepted`; those that were `set_aside` as
     dead letters; and deliveries that `failed`, which are continued later. A run of a delivery that an error of the
-    store ends is not counted."""
+    store ends does not count."""
 
     accepted: int = 0
     set_aside: int = 0

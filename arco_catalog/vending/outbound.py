@@ -29,7 +29,7 @@ class Outbound(Protocol):
         ...
 
     async def close(self) -> None:
-        """Closes the connections to the services that give credentials, as far as they are of this event loop."""
+        """Closes the connections to the services that give credentials, if they are of this event loop."""
         ...
 
 

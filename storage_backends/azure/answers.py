@@ -41,8 +41,9 @@ class AzureDialect:
         return (status, _code(response)) in _ANSWERS
 
     def is_skewed(self, response: Response) -> bool:
-        """Whether Azure refused the request because of its date. Azure has no error code for that, so the date of the
-        response is compared with this machine's clock."""
+        """Whether Azure refused the request because of its date. Azure has no error code for that, so this is taken to
+        be so if a request was not authenticated (403 AuthenticationFailed) and the date of the response is more than
+        ten minutes off this machine's clock; False without a date."""
         if response.status != HTTPStatus.FORBIDDEN or _code(response) != "AuthenticationFailed":
             return False
         store_ms = date_ms(response)
@@ -54,7 +55,7 @@ class AzureDialect:
         credentials that were not accepted."""
         status, code = response.status, _code(response)
         if code in _NO_CONTAINER and status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-            return StoreError(f"container {self.container!r} does not exist, or is being deleted ({code})")
+            return StoreError(f"container {self.container!r} does not exist, is disabled, or is being deleted ({code})")
         reason = f"the store answered status {status}"
         reason += f" {code}: {_message(response)}" if code else ""
         if request_id := response.headers.get("x-ms-request-id"):

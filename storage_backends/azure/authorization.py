@@ -65,13 +65,14 @@ class KeyAuthorizer:
 
 class SasAuthorizer:
     """Authorizes requests to Azure by a shared access signature at the end of the query. Raises `StoreDenied` for one
-    that cannot be part of a URL."""
+    with blanks, control characters, or characters outside of ASCII."""
 
     def __init__(self, token: str) -> None:
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise StoreDenied(
                 "no Azure credentials: the shared access signature (AZURE_STORAGE_SAS_TOKEN, or that in "
-                "AZURE_STORAGE_CONNECTION_STRING) is not a query string: it has blanks or characters outside of ASCII"
+                "AZURE_STORAGE_CONNECTION_STRING) is not a query string: it has blanks, control characters, or "
+                "characters outside of ASCII"
             )
         self._token = token
 
@@ -96,20 +97,21 @@ class TokenAuthorizer:
         self._tokens = tokens
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorization:
-        """Returns the headers and `authorization` with the current token."""
+        """Returns the headers and `authorization` with the current token, after requesting one if needed. Raises as
+        `EntraTokens.current` does."""
         held = await self._tokens.current()
         return Authorization({**headers, "authorization": f"Bearer {held.token}"})
 
     async def renew(self, refused: Authorization) -> bool:
-        """Requests another token of Entra ID. Returns whether there is another one now. Raises as `EntraTokens.renewed`
-        does."""
+        """Requests another token of Entra ID, unless another task has done so. Returns whether there is another one
+        now. Raises as `EntraTokens.renewed` does."""
         token = refused.headers["authorization"].removeprefix("Bearer ")
         return (await self._tokens.renewed(token)).token != token
 
 
 def authorizer_of(config: CredentialsConfig, endpoint: ContainerEndpoint) -> Authorizer:
-    """Returns the authorizer for the credentials that were configured. Raises `StoreError` for credentials that can't
-    be used."""
+    """Returns the authorizer for the credentials that were configured; requests no token yet. Raises `StoreError` for a
+    malformed key or shared access signature, and for a token of Entra ID if the endpoint is http."""
     match config:
         case SharedKey(key):
             return KeyAuthorizer(endpoint.account, key)

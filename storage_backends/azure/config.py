@@ -43,8 +43,9 @@ class SasToken:
 
 @dataclass(frozen=True, slots=True)
 class ClientSecret:
-    """Credentials for Azure Storage: an application of Entra ID and its secret. `authority` is the host of Entra ID,
-    None for that of the public cloud."""
+    """Credentials for Azure Storage: an application of Entra ID and the secret of the application. `authority` is the
+    host of Entra ID; with None azure-identity takes the `AZURE_AUTHORITY_HOST` of this process, or else the host of the
+    public cloud."""
 
     tenant_id: str
     client_id: str
@@ -54,9 +55,9 @@ class ClientSecret:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChain:
-    """Credentials for Azure Storage by azure-identity's own search: workload and managed identities, the Azure CLI.
-    They are those of this process, since azure-identity reads environment variables and files itself; all other
-    settings may differ between stores."""
+    """Credentials for Azure Storage by azure-identity's own search: environment variables, workload and managed
+    identities, the Azure CLI. They are those of this process, since azure-identity reads environment variables and
+    files itself; all other settings may differ between stores."""
 
 
 CredentialsConfig = SharedKey | SasToken | ClientSecret | DefaultChain
@@ -66,7 +67,8 @@ CredentialsConfig = SharedKey | SasToken | ClientSecret | DefaultChain
 class AzureConfig(ConnectionSettings):
     """The settings of one store on Azure. Stores with different settings can exist in one process.
 
-    An `endpoint_url` replaces `https://ACCOUNT.blob.core.windows.net`.
+    An `account` is None if the store's URL is to name it. An `endpoint_url` replaces
+    `https://ACCOUNT.blob.core.windows.net`, or the account's host in the cloud that the URL names.
     """
 
     account: str | None = None
@@ -78,7 +80,8 @@ class AzureConfig(ConnectionSettings):
     def from_environment(cls, environment: Mapping[str, str]) -> "AzureConfig":
         """Reads the configuration from the usual environment variables. A variable for the account, the endpoint, the
         key or a shared access signature has priority over the connection string. Raises `ValueError` for a connection
-        string or a kind of client that can't be read; other errors are raised by the first call of a store."""
+        string or a kind of client that can't be read; other errors are raised when a store is opened, or by the first
+        call of one."""
         named = _connection(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
         kind = environment.get("ARCO_AZURE_CLIENT") or ClientKind.WIRE
         if kind not in [*ClientKind]:
@@ -102,8 +105,9 @@ class _Connection:
 
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig | None:
-    """Returns the credentials that the environment variables have: the account's key, or else a shared access
-    signature, or else an application's secret, unless a connection string is set; None without any of them."""
+    """Returns the credentials that the environment variables have, without those in the connection string: the
+    account's key, or else a shared access signature, or else an application's id, tenant and secret, but these last
+    only if no connection string is set; None without any of them."""
     if key := _first(environment, "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"):
         return SharedKey(key)
     if token := _first(environment, "AZURE_STORAGE_SAS_TOKEN"):

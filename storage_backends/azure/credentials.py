@@ -1,5 +1,6 @@
 """Gets tokens of Entra ID for Azure Storage and other services. Of the modules for Azure, only this one imports
-azure-identity, and only where a configuration has neither a key nor a shared access signature.
+azure-identity, and only with the first request for a token: never for a store that has a key or a shared access
+signature.
 
 azure-identity blocks, so it is only called in a thread.
 """
@@ -21,8 +22,8 @@ REFRESH_MS = 5 * 60_000
 """Tokens are renewed when they expire within this time."""
 
 _WITHOUT_IDENTITY = (
-    "no Azure credentials: neither AZURE_STORAGE_KEY nor AZURE_STORAGE_SAS_TOKEN is set, and azure-identity, which "
-    "gets tokens of Entra ID, is not installed: install the extra 'azure' of arco-catalog"
+    "no Azure credentials: azure-identity, which gets tokens of Entra ID where neither a key nor a shared access "
+    "signature is used, is not installed: install the extra 'azure' of arco-catalog"
 )
 
 
@@ -35,7 +36,8 @@ class BearerToken:
 
 
 class EntraTokens:
-    """Gets the tokens of an identity in Entra ID for a service, and renews them before they expire."""
+    """Gets the tokens of an identity in Entra ID for a service, which `scope` names. A token within five minutes of
+    expiry is renewed by the next call; nothing is renewed between calls."""
 
     def __init__(self, config: ClientSecret | DefaultChain, now_ms: Callable[[], int], scope: str = SCOPE) -> None:
         self._config = config
@@ -46,9 +48,9 @@ class EntraTokens:
         self._asking = asyncio.Lock()
 
     async def current(self) -> BearerToken:
-        """Returns a token of Entra ID that has not expired, a new one if it expires within five minutes. Raises
-        `StoreDenied` if there is no identity, and `StoreUnavailable` if Entra ID does not respond; while the old token
-        is valid, returns that one instead."""
+        """Returns a token of Entra ID that has not expired, and requests a new one if it expires within five minutes.
+        Raises `StoreDenied` if there is no identity that Entra ID accepts, or no azure-identity, and `StoreUnavailable`
+        if Entra ID does not respond; while the old token is valid, returns that one instead."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the token
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
@@ -57,8 +59,7 @@ class EntraTokens:
 
     async def renewed(self, refused: str) -> BearerToken:
         """Returns a new token in place of `refused`, the one that the store did not accept; the old one if Entra ID
-        gives no other, or if that fails while the old one is valid. Otherwise raises `StoreDenied` if there is no
-        identity, and `StoreUnavailable` if Entra ID does not respond."""
+        gives no other, or if that fails while the old one is valid. Otherwise raises as `current` does."""
         async with self._asking:
             if self._held is not None and self._held.token == refused:  # no other task has renewed it
                 self._credential = None  # azure-identity would answer with the token that it holds
@@ -81,7 +82,7 @@ class EntraTokens:
 
     def _ask(self) -> BearerToken:
         """Returns the token that azure-identity gives, which may be the old one. Blocks. Raises `StoreDenied` without
-        the library or an identity, and `StoreUnavailable` if Entra ID does not respond."""
+        the library or an identity that Entra ID accepts, and `StoreUnavailable` if Entra ID does not respond."""
         try:
             from azure.core.exceptions import AzureError, ClientAuthenticationError
         except ModuleNotFoundError as error:
@@ -92,12 +93,15 @@ class EntraTokens:
         except (ClientAuthenticationError, ValueError) as error:  # ValueError: a malformed tenant or authority
             raise StoreDenied(f"no Azure credentials: {error}") from error
         except AzureError as error:
-            raise StoreUnavailable(f"no Azure credentials: Entra ID does not answer: {error}") from error
+            raise StoreUnavailable(
+                f"no Azure credentials: Entra ID gave no usable answer, which may pass: {error}"
+            ) from error
         return BearerToken(answer.token, answer.expires_on * 1_000)
 
 
 def _credential(config: ClientSecret | DefaultChain) -> "TokenCredential":
-    """Returns the credential of azure-identity. Raises `StoreDenied` if that is not installed."""
+    """Returns the credential of azure-identity; requests no token. Raises `StoreDenied` if that library is not
+    installed, and `ValueError` for a malformed tenant or authority."""
     try:
         from azure.identity import ClientSecretCredential, DefaultAzureCredential
     except ModuleNotFoundError as error:

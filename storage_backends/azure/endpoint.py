@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEndpoint(Endpoint):
-    """The address of an Azure container, and the name of its storage account."""
+    """The address of an Azure container, or of a queue, and the name of the storage account in which it is."""
 
     account: str
 
@@ -44,9 +44,9 @@ class ContainerEndpoint(Endpoint):
 
 def place_of(url: StoreUrl, config: AzureConfig) -> Place:
     """Returns the container that a URL names, with its configuration. The URL has
-    `container@account.dfs.core.windows.net`, or only `container`, which is in the configured account. Raises
-    `ValueError` for any other name, and for another account than the configured one, unless its credentials serve both
-    and no endpoint is set."""
+    `container@account.dfs.core.windows.net`, also of another Azure cloud, or only `container`, which is in the
+    configured account. Raises `ValueError` for any other name, for only a container if no account is configured, and
+    for another account than the configured one, unless its credentials serve both and no endpoint is set."""
     container, at, host = url.host.partition("@")
     if not _CONTAINER.fullmatch(container):
         raise ValueError(
@@ -104,7 +104,8 @@ def _account_and_blob_host(host: str, text: str) -> tuple[str, str]:
     if (match := _DFS_HOST.fullmatch(host)) or (match := _ZONED_HOST.fullmatch(host)):
         return match[1], host.replace(".dfs.", ".blob.", 1)
     raise ValueError(
-        f"the URL {text!r} names no account of Azure Storage: expected ACCOUNT.dfs.core.windows.net after the @"
+        f"the URL {text!r} names no account of Azure Storage: expected ACCOUNT.dfs.core.windows.net after the @, or "
+        "the host of an account in another Azure cloud"
     )
 
 

@@ -28,8 +28,9 @@ MAX_ANSWER_BYTES = 64 << 10
 
 
 class Topic:
-    """A topic of Event Grid, given by its URL, with the credentials that the variables of `environment` name. Raises
-    `ValueError` for a URL that is not one of a topic."""
+    """A topic of Event Grid, given by its URL, with the credentials that the variables of `environment` name: the
+    topic's key, or else an identity of Entra ID, and never a key of a storage account. Raises `ValueError` for a URL
+    that is not one of a topic, and for a variable that can't be parsed."""
 
     def __init__(self, url: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> None:
         match = TOPIC.fullmatch(url)
@@ -50,8 +51,8 @@ class Topic:
 
     async def publish(self, event: bytes) -> None:
         """Publishes a CloudEvent in JSON, as a batch of one. Raises `InvalidContent` if the event is not accepted,
-        `StoreDenied` without credentials or rights, and `StoreUnavailable` if the service is too busy or the
-        outcome is unknown."""
+        `StoreDenied` without credentials or rights, or if there is no such topic, and `StoreUnavailable` if the service
+        is too busy or the outcome is unknown."""
         answer = await fetch(
             self._url,
             {"content-type": CONTENT_TYPE, **await self._authorization()},
@@ -65,7 +66,8 @@ class Topic:
             raise failure_of(f"the event was not confirmed: Event Grid, for {self._name},", answer)
 
     async def _authorization(self) -> Mapping[str, str]:
-        """Returns the header that authorizes a request. Raises `StoreError` without credentials."""
+        """Returns the header that authorizes a request: by the topic's key, or without one by a token of Entra ID.
+        Raises `StoreError` if there is no key and no token of Entra ID."""
         if not self._key:
             return {"authorization": f"Bearer {(await self._tokens.current()).token}"}
         if self._of_namespace is None:

@@ -29,7 +29,8 @@ MAX_ANSWER_BYTES = 64 << 10
 
 class MessageQueue:
     """A queue of Azure Storage, given by its URL, with the credentials that the variables of `environment` name. Raises
-    `ValueError` for a URL that is not one of a queue, and `StoreError` for credentials that can't be used."""
+    `ValueError` for a URL that is not one of a queue and for a variable that can't be parsed, and `StoreError` for an
+    endpoint or credentials that can't be used."""
 
     def __init__(self, url: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> None:
         match = QUEUE.fullmatch(url)

@@ -9,7 +9,7 @@ from storage_backends.url import StoreUrl
 
 def open_url(url: StoreUrl, config: AzureConfig) -> ObjectStore:
     """Opens the store at `abfss://container@account.dfs.core.windows.net/prefix`, `abfs:` likewise, or
-    `az://container/prefix`: all by the blob endpoint. Raises `ValueError` without a container or an account, or for a
-    prefix that no key can have."""
+    `az://container/prefix`: all by the blob endpoint. Raises `ValueError` without a container or without an account
+    that may be used, or for a prefix that no key can have."""
     place = place_of(url, config)
     return AzureStore(place.container, url.prefix("an Azure URL"), config=place.config)

@@ -44,9 +44,9 @@ class SdkTransport:
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """Sends one request by the SDK, and returns the response. The SDK signs by this machine's clock:
-        `clock_skew_ms` is not used. After the status 401 the SDK sends it a second time with a new token. Raises
-        `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s for a
-        request that can't be made."""
+        `clock_skew_ms` is not used. If tokens of Entra ID are used, the SDK sends it a second time with a new token
+        after the status 401. Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came in
+        time, and other `StoreError`s for a request that can't be made."""
         import aiohttp
         from azure.core.exceptions import AzureError, ClientAuthenticationError
 
@@ -61,9 +61,9 @@ class SdkTransport:
         except AzureError as error:
             if isinstance(error.__cause__, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
                 raise StoreUnavailable(f"no connection to the store could be made: {error}") from error
-            raise Ambiguous(f"the store's answer to a read or write was lost: {error!r}") from error
+            raise Ambiguous(f"no complete answer of the store to a read or write arrived: {error!r}") from error
         except (aiohttp.ClientError, OSError) as error:  # a TimeoutError, too
-            raise Ambiguous(f"the store's answer to a read or write was lost: {error!r}") from error
+            raise Ambiguous(f"no complete answer of the store to a read or write arrived: {error!r}") from error
         response = Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
         check_end(request.method, response)
         return response
@@ -122,8 +122,8 @@ class _Tokens:
 
     async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
         """Returns the present token of Entra ID; after a 401, which the SDK announces by the option `tenant_id`, a
-        renewed one in place of the one that it returned last. Raises `StoreError` for any scope but that of Azure
-        Storage."""
+        renewed one in place of the present one that it returned last. Raises `StoreError` for any scope but that of
+        Azure Storage, and as `EntraTokens.current` does."""
         from azure.core.credentials import AccessToken
 
         if scopes != (SCOPE,):

@@ -24,9 +24,10 @@ class AzureStore(BucketStore):
     A version is an ETag, as the headers of a response have it. Azure makes a new one with each write, whatever the
     bytes.
 
-    The client sends no write twice: a write whose response is lost is `Unknown`, and `PreconditionFailed` is the
-    response to this very request, unless a proxy resends. Throttling is retried here. A blob that another client leases
-    cannot be written, which is an error: this store uses no leases.
+    The client sends a write once more only after a response by which it was not applied, such as throttling or an
+    expired token. A write whose response is lost is `Unknown`, and `PreconditionFailed` is the response to this very
+    request, unless a proxy resends. A blob that another client leases cannot be written, which is an error: this store
+    uses no leases.
 
     `pauses` are made between attempts.
     """
@@ -44,8 +45,8 @@ class AzureStore(BucketStore):
         return Request("PUT", key, {**_BLOCK_BLOB, **etag_headers(when)}, body=body)
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes at most `batch_size` objects by one request to Azure. Returns the failures by key,
-        which are `Ambiguous` for a key without an outcome; `Unknown` if the outcome of the request is. Raises
+        """Deletes at most `batch_size` objects by one request to Azure. Returns the failures by key, which are
+        `Ambiguous` for a key whose object may have been deleted; `Unknown` if that is so of all keys. Raises
         `StoreError` if the request was not applied."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         query = {"restype": "container", "comp": "batch"}
@@ -64,8 +65,8 @@ class AzureStore(BucketStore):
         return read_listing(body)
 
     def _key(self, key: str) -> str:
-        """Returns the key in the container of the object with this key in the store. Raises `InvalidKey` for one with a
-        backslash."""
+        """Returns the key in the container of the object with this key in the store. Raises `InvalidKey` for one that
+        is not valid, or that has a backslash."""
         whole = super()._key(key)
         if "\\" in whole:
             raise InvalidKey(f"a key on Azure must not contain a backslash, which would be taken for a slash: {key!r}")

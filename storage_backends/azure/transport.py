@@ -34,8 +34,8 @@ class AzureTransport:
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """Sends one request, authorized by the credentials, and returns the response. After the status 401 it sends the
         request a second time with renewed credentials, if there are any: a request with that response was not applied.
-        Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s
-        for a request that can't be made."""
+        The parts of the request keep their first authorization. Raises `StoreUnavailable` if nothing was sent,
+        `Ambiguous` if no complete response came, and other `StoreError`s for a request that can't be made."""
         path = self._endpoint.path_to(request.key)
         stamped = {**request.headers, "x-ms-date": date_stamp(system_now_ms() + clock_skew_ms)}
         if request.parts:

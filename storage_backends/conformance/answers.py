@@ -23,11 +23,11 @@ async def store_time(examination: Examination) -> Finding:
     page = await examination.store.list(examination.key("time/"))
     ahead_ms = page.now_ms - (before_ms + examination.now_ms()) // 2
     if any("date" not in answer.headers for answer in examination.answers or ()):
-        raise Fault("the store's answers have no header Date, so that this machine's clock stands in for the store's")
+        raise Fault("an answer of the store has no header Date, so that this machine's clock stands in for the store's")
     side = "ahead of" if ahead_ms >= 0 else "behind"
     measured = f"{abs(ahead_ms) / 1000:,.1f} s {side} this machine"
     if abs(ahead_ms) >= MAX_SKEW_MS:
-        raise Fault(f"the store's clock is {measured}: set this machine's clock (chrony, ntpd)")
+        raise Fault(f"the store's clock is {measured}: set the one that is wrong (chrony, ntpd)")
     return ok("within 30 s", measured)
 
 

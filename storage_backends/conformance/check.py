@@ -25,8 +25,9 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a conformance check of a store, with a text. `found` is the same wherever a store behaves the same;
-    `measured` is the part of the text that differs from run to run."""
+    """The result of a conformance check of a store, with a text. `found` is the same wherever a store behaves the same,
+    but may have figures in it if the check failed; `measured` is the part of the text that differs from run to run,
+    such as figures, or the message of a `StoreError`."""
 
     grade: Grade
     found: str
@@ -34,7 +35,8 @@ class Finding:
 
 
 class Fault(Exception):
-    """A conformance check failed: the store did something that it must not do."""
+    """A conformance check failed: the store did something that it must not do, did not do something that it must, or
+    did not answer whether it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,9 @@ class Check:
     """One conformance check of a store. The function `examine` returns the finding, and raises `Fault` or `StoreError`
     if the check fails.
 
-    A check that `writes` is skipped where the store accepts no writes. A `costly` one runs only on request. One that
-    `needs_answers` reads HTTP responses. One that `measures` reports figures, and fails only if a call of the store
-    does.
+    A check that `writes` is skipped where the store accepts no writes, by the check `CREATION`. A `costly` one runs
+    only on request. One that `needs_answers` reads HTTP responses, and is skipped without HTTP. One that `measures`
+    reports figures, and fails only if a call of the store does.
     """
 
     name: str
@@ -101,8 +103,8 @@ def lacking(found: str, measured: str = "") -> Finding:
 
 
 def applied(outcome: Outcome, what: str) -> Version:
-    """Returns the version that a write made. Raises `Fault` if the write was not applied; `what` names the write in the
-    message."""
+    """Returns the version that a write made, or for a deletion that of the object deleted, which may be empty. Raises
+    `Fault` if it was not applied, or that is unknown; `what` names it in the message."""
     if not isinstance(outcome, Applied):
         raise Fault(f"{what} was not applied: {_describe(outcome)}")
     return outcome.version

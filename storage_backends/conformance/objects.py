@@ -83,7 +83,8 @@ async def missing_replacement(examination: Examination) -> Finding:
 
 async def unchanged_read(examination: Examination) -> Finding:
     """Checks a read that sends the version that the caller has. Raises `Fault` unless it returns what was written
-    since. If nothing was, the finding is whether the store leaves out the body, which is an optional capability."""
+    since, or, if nothing was, finds the object with that version. In the latter case the finding is whether the store
+    leaves out the body, which is an optional capability."""
     key = examination.key("unchanged")
     held = await examination.write(key, b"one", ABSENT)
     unchanged = await examination.store.get(key, held)
@@ -106,7 +107,7 @@ async def ranges(examination: Examination) -> Finding:
     for start, length, expected in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b"")):
         part = await examination.store.get_range(key, start, length)
         if not isinstance(part, Found) or part.body != expected:
-            raise Fault(f"a read of bytes {start} to {start + length} of 10 does not return what was written there")
+            raise Fault(f"a read of {length} bytes from byte {start} of 10 does not return exactly what is there")
         if part.version != version:
             raise Fault("a read of a part of an object returns another version than the write did")
     return ok("exact, and cut at the end")
@@ -133,8 +134,8 @@ async def odd_names(examination: Examination) -> Finding:
 
 
 async def listed_objects(examination: Examination) -> Finding:
-    """Verifies that a listing has exactly the objects under its prefix, with their versions and sizes, also after a
-    deletion. Raises `Fault` if not."""
+    """Verifies that a listing has exactly the objects under its prefix, with their versions and sizes, and after a
+    deletion exactly the keys that are left. Raises `Fault` if not."""
     keys = [examination.key(f"list/{name}") for name in ("a", "b/c", "d")]
     versions = {key: await examination.write(key, b"1234", ABSENT) for key in keys}
     entries = await listing(examination.store, examination.key("list/"))

@@ -27,7 +27,8 @@ PAUSE_S = 0.2
 
 async def race_to_create(examination: Examination) -> Finding:
     """Three times, creates one object from eight concurrent callers. Raises `Fault` if more than one is reported as
-    applied, if none is and no outcome is unknown, or if the object does not have the body of the one that was."""
+    applied, if none is and no outcome is unknown, or if the object is then missing, or does not have the body of the
+    one that was applied."""
     for number in range(ROUNDS):
         key = examination.key(f"race/{number}")
         outcomes = await asyncio.gather(
@@ -47,8 +48,8 @@ async def race_to_create(examination: Examination) -> Finding:
 
 async def racing_updates(examination: Examination) -> Finding:
     """Lets four writers append three times each to one object by compare-and-swap, and verifies that all applied
-    updates are in it, and no refused one; one of unknown outcome may be either. Raises `Fault` if not, and if a writer
-    is refused 200 times for one update."""
+    updates are in it, and no refused one; one of unknown outcome may be either. Raises `Fault` if not, if a writer is
+    refused or throttled 200 times for one update, and if the object is missing."""
     key = examination.key("counter")
     await examination.write(key, b"[]", ABSENT)
     outcomes: list[tuple[str, type[Outcome]]] = []
@@ -83,5 +84,5 @@ async def racing_updates(examination: Examination) -> Finding:
     if lost:
         raise Fault(f"of {WRITERS * UPDATES} updates, {len(lost)} that were reported as applied are lost")
     if any(outcome is PreconditionFailed and tag in there for tag, outcome in outcomes):
-        raise Fault("an update that was reported as refused is in the object")
+        raise Fault("an update that was reported as refused, or as not applied, is in the object")
     return ok(f"no update of {WRITERS * UPDATES} lost")

@@ -12,7 +12,8 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 
 
 def check_bucket(bucket: str) -> None:
-    """Raises `StoreError` for a name that no bucket can have."""
+    """Raises `StoreError` for a name that no bucket can have by its length and characters; other rules of GCS, such
+    as that a name is no IP address, are left to GCS."""
     if not _BUCKET.fullmatch(bucket):
         raise StoreError(
             f"no GCS client can be made: invalid bucket name {bucket!r}: expected 3 to 222 lower-case letters, digits, "

@@ -59,7 +59,10 @@ class GcsDialect:
         status, error = response.status, _error_in(response)
         if 300 <= status < 400:
             place = response.headers.get("location") or "the store names none"
-            return StoreError(f"the bucket {self.bucket!r} is in another place: {place} (status {status})")
+            return StoreError(
+                f"the store redirects the request for bucket {self.bucket!r} to another place, and redirects are not "
+                f"followed: {place} (status {status})"
+            )
         if status == HTTPStatus.NOT_FOUND and _is_of_bucket(error):
             return StoreError(f"bucket {self.bucket!r} does not exist")
         details = f" {error.reason}: {error.message}" if error.reason else f": {error.message}" if error.message else ""
@@ -76,7 +79,7 @@ def _is_of_object(error: _Error) -> bool:
 
 
 def _is_of_bucket(error: _Error) -> bool:
-    """Whether an error is about the bucket, not the object."""
+    """Whether an error states that the bucket does not exist, and so is not about the object."""
     return "bucket does not exist" in error.message
 
 

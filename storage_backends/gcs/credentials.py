@@ -20,7 +20,8 @@ _WITHOUT_GOOGLE_AUTH = (
 
 
 class TokenSource(Protocol):
-    """The interface of sources of access tokens for Google Cloud Storage, which return tokens that have not expired."""
+    """The interface of sources of access tokens for Google Cloud Storage and Pub/Sub. A token that the source can renew
+    has not expired when it is returned; a configured one may have."""
 
     async def current(self) -> str:
         """Returns an access token; empty if requests need none. Raises `StoreDenied` if there are no credentials,
@@ -70,9 +71,9 @@ class ExpiringToken:
 
 
 class GoogleTokens:
-    """A source of access tokens by google-auth, which renews them some minutes before they expire. If a renewal fails,
-    the old token is used as long as it is valid. `scopes` are the OAuth scopes of the tokens; None stands for the one
-    to read and write Cloud Storage."""
+    """A source of access tokens by google-auth. A token within some minutes of expiry is renewed by the next call; if
+    that fails, the old token is used as long as it is valid. `scopes` are the OAuth scopes of the tokens; None stands
+    for the one to read and write Cloud Storage."""
 
     def __init__(self, config: GcsConfig, scopes: Sequence[str] | None = None) -> None:
         self._config = config

@@ -1,4 +1,5 @@
-"""Gets credentials by google-auth. Everything here blocks: call it in a thread. Source: google-auth's user guide."""
+"""Gets credentials by google-auth. To load and to renew them blocks: do so in a thread. Source: google-auth's user
+guide."""
 
 import json
 import warnings
@@ -47,7 +48,8 @@ class GoogleCredentials:
         return bool(self.current.token) and self.current.token_state is TokenState.FRESH
 
     def token(self) -> str:
-        """Returns the present access token: that of the last renewal, or a configured one."""
+        """Returns the present access token: that of the last renewal, or a configured one; the text `None` before the
+        first renewal."""
         return str(self.current.token)
 
     def expires_ms(self) -> int | None:

@@ -39,7 +39,7 @@ def read_page(body: bytes) -> ListedPage:
 
 def read_state(body: bytes) -> ObjectState:
     """Reads the generation and the time of one object, in a JSON resource with the fields `OBJECT_FIELDS`. Raises
-    ValueError if one is missing."""
+    ValueError for any other body, and if one is missing or malformed."""
     return _state(_loaded(body))
 
 
@@ -67,14 +67,14 @@ def _entry(item: object) -> Listed:
 
 def _state(item: dict[str, Any]) -> ObjectState:
     """Returns the version and the time of an object from the JSON that describes it. Raises `ValueError` if one is
-    missing."""
+    missing or malformed."""
     return ObjectState(Version(_text(item, "generation")), iso_date_ms(_text(item, "timeCreated")))
 
 
 def _text(item: dict[str, Any], name: str) -> str:
     """Returns the string in a field of a JSON resource; the API writes numbers of 64 bits as strings. Raises ValueError
-    if there is none."""
+    if there is none, or an empty one."""
     value = item.get(name)
     if not isinstance(value, str) or not value:
-        raise ValueError(f"an object in the answer has no {name}")
+        raise ValueError(f"an object in the answer has no {name} that is a string, and not empty")
     return value

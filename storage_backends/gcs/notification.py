@@ -22,7 +22,9 @@ MAX_ANSWER_BYTES = 64 << 10
 
 
 class Topic:
-    """A topic of Pub/Sub, given by its full name, with the credentials that the variables of `environment` name."""
+    """A topic of Pub/Sub, given by its full name, with the credentials that the variables of `environment` name;
+    without any if they name an emulator. The name is taken as it is. Raises `ValueError` for a variable that can't be
+    parsed."""
 
     def __init__(self, name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> None:
         emulator = environment.get(EMULATOR)

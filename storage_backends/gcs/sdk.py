@@ -104,7 +104,8 @@ class SdkTransport:
 
     def _has_renewed(self, refused: requests.PreparedRequest) -> bool:
         """Renews the token if it is still the one in a request that the store refused. Returns whether there is another
-        token now; False for a request without a token. Raises `StoreError` if the renewal fails."""
+        token now; False for a request without a token. Raises `StoreError` if the renewal fails and the old token is no
+        longer valid."""
         token = str(refused.headers.get("authorization", "")).removeprefix("Bearer ")
         with self._renewing:
             if token and self._credentials.token() == token:  # no other thread was faster

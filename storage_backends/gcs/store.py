@@ -38,9 +38,9 @@ class GcsStore(BucketStore):
 
     A version is a generation: every write makes a new one, whatever its body, and no generation comes back.
 
-    The client sends no write twice: a write whose response is lost is `Unknown`, and `PreconditionFailed` is the
-    response to this very request, unless a proxy resends. Throttling, which is also GCS's response to more than one
-    write a second to one object, is retried here.
+    The client sends a write once more only after a response by which it was not applied, such as an expired token, or
+    throttling, which is also GCS's response to more than one write a second to one object. A write whose response is
+    lost is `Unknown`, and `PreconditionFailed` is the response to this very request, unless a proxy resends.
 
     `pauses` are made between attempts.
     """
@@ -70,9 +70,9 @@ class GcsStore(BucketStore):
         return Request("DELETE", key, query=_condition(when))
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes at most `batch_size` objects by one request to GCS. Returns the failures by key, which
-        are `Ambiguous` for a key without an outcome; `Unknown` if the outcome of the request is. Raises `StoreError` if
-        the request was not applied."""
+        """Deletes at most `batch_size` objects by one request to GCS. Returns the failures by key, which are
+        `Ambiguous` for a key whose object may have been deleted; `Unknown` if that is so of all keys. Raises
+        `StoreError` if the request was not applied."""
         parts = tuple(Request("DELETE", self._key(key)) for key in keys)
         return judge_parts(keys, await self._client.write(Request("POST", parts=parts)), self._dialect)
 
@@ -97,7 +97,8 @@ class GcsStore(BucketStore):
 
     async def _past_end(self, key: str) -> Found | Missing:
         """Reads the object at a key without its bytes, for a range past its end, and returns it with its generation and
-        an empty body; `Missing` if there is no object. Raises `StoreError` for a response without a generation."""
+        an empty body; `Missing` if there is no object. Raises `StoreError` for a response without a generation or a
+        time."""
         answer = await self._client.read(Request("GET", self._key(key), query={"fields": OBJECT_FIELDS}))
         if answer.status == HTTPStatus.NOT_FOUND:
             return Missing(answer.now_ms)
@@ -105,7 +106,8 @@ class GcsStore(BucketStore):
             state = read_state(answer.response.body)
         except ValueError as error:
             raise StoreError(
-                f"the object {key!r} cannot be read: the store's answer about its generation is invalid: {error}"
+                f"the object {key!r} cannot be read: the store's response about its generation and time is invalid: "
+                f"{error}"
             ) from error
         return Found(b"", state.version, state.written_ms, answer.now_ms)
 

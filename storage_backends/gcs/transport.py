@@ -67,7 +67,7 @@ async def open_transport(bucket: str, config: GcsConfig) -> Transport:
 
 
 def _open_sdk(bucket: str, config: GcsConfig) -> Transport:
-    """Returns the transport over Google's SDK. Raises `StoreError` if that is not installed."""
+    """Returns the transport over Google's SDK. Raises `StoreError` if that is not installed, and as `open_sdk` does."""
     try:
         from storage_backends.gcs.sdk import open_sdk
     except ModuleNotFoundError as error:

@@ -29,7 +29,8 @@ class ParentRemoved(Exception):
 
 
 class NotInMemory(Exception):
-    """A file's bytes are not in the operating system's cache: reading them waits for a disk."""
+    """A file's bytes are not in the operating system's cache, so that reading them waits for a disk; or whether they
+    are can't be told, or they are too many to be read without a thread."""
 
 
 def store_error(key: str, error: OSError) -> StoreError:
@@ -69,9 +70,9 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
     """Yields a descriptor of the directory at `root/segments`, and closes it afterwards; None if there is none and
     `make` is false. With `make`, makes those that are missing on the way.
 
-    No symbolic link is followed, not even one made meanwhile, so nothing outside the root is opened. Raises
-    `InvalidKey` for a link in the place of a directory, and for a file where one is to be made; `ParentRemoved` if one
-    is removed while the next one is made in it; `FileNotFoundError` if the root does not exist.
+    Below the root no symbolic link is followed, not even one made meanwhile, so nothing outside the root is opened.
+    Raises `InvalidKey` for a link in the place of a directory, and for a file where one is to be made; `ParentRemoved`
+    if one is removed while the next one is made in it; `FileNotFoundError` if the root does not exist.
     """
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     folder: int | None = above
@@ -105,7 +106,7 @@ def _open_folder(above: int, segments: Sequence[str]) -> int | None:
 def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> tuple[int, os.stat_result] | None:
     """Returns a descriptor of the plain file `name` in the folder at `root/folders`, for the caller to close, with the
     status of that file at the same instant. None if there is no such file. Raises `InvalidKey` for a symbolic link in
-    place of a folder, and `OSError`."""
+    place of a folder, and `OSError`, also for a link in place of the file."""
     descriptor = _open_file(root, folders, name)
     if descriptor is None:
         return None
@@ -122,7 +123,7 @@ def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> tuple[in
 
 def _open_file(root: str, folders: Sequence[str], name: str) -> int | None:
     """Returns a descriptor of what has the name `name` in `root/folders`, a plain file or not; None if nothing has.
-    Raises `InvalidKey` for a symbolic link in place of a directory, and `OSError`."""
+    Raises `InvalidKey` for a symbolic link in place of a directory, and `OSError`, also for a link with this name."""
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         descriptor = open_nofollow(above, "/".join((*folders, name)), FILE_ITSELF)
@@ -140,7 +141,7 @@ def _open_file(root: str, folders: Sequence[str], name: str) -> int | None:
 def _step(above: int, segment: str, make: bool) -> int | None:
     """Opens the directory `segment` in the open directory `above`, and returns its descriptor. If there is none, makes
     it if `make`, else returns None. Raises `InvalidKey` for a symbolic link, and for a file if `make`; `ParentRemoved`
-    if `above` was removed."""
+    if `above`, or the new directory, was removed by a deletion."""
     try:
         return os.open(segment, FOLDER_ITSELF, dir_fd=above)
     except FileNotFoundError:
@@ -154,7 +155,9 @@ def _step(above: int, segment: str, make: bool) -> int | None:
                 f"the folder {segment!r} of a key is a symbolic link, and the local store follows none"
             ) from error
         if make:
-            raise InvalidKey(f"{segment!r} is an object already, so no object can be written below it") from error
+            raise InvalidKey(
+                f"{segment!r} is an object already, or another file, so no object can be written below it"
+            ) from error
         return None
     try:
         with suppress(FileExistsError):
@@ -261,7 +264,7 @@ def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
         while not try_lock(descriptor):
             if time.monotonic() > give_up:
                 raise StoreUnavailable(
-                    f"the local store changed nothing: another process or thread held the lock file {path} "
+                    f"the local store did not change an object: other processes or threads held the lock file {path} "
                     f"for {timeout_s} s"
                 )
             time.sleep(LOCK_POLL_S)

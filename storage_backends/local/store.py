@@ -87,23 +87,24 @@ class LocalStore:
     """A store of local files: the folder `root`, made by the first write, shared by any number of tasks, threads and
     processes of one machine.
 
-    An object is written to a temporary file, which is fsynced, and then appears under its key at once, by a hard
-    link (create-only) or a rename. So a crash leaves the old object or the new one, and at worst a temporary file; once
-    it is a day old, the first write of a store that is opened later removes it. The folder is fsynced before the write
-    is acknowledged.
+    An object is written to a temporary file, which is fsynced, and then appears under its key at once, by a hard link
+    (create-only) or a rename. So a crash leaves the old object or the new one, and at worst a temporary file; once it
+    is a day old, the first write of a store that is opened later removes it. The folder is fsynced before the write is
+    acknowledged.
 
     Every change of a key is made under one of 256 lock files, so nothing comes between looking at the version and
-    replacing it. A version is the file's modification time, which the store sets: under the lock, always later than
-    that of the object replaced, or than that of any object ever deleted under this lock, which the lock file keeps.
-    Hence a version never comes back, whatever the clock does.
+    replacing it. A version is the file's inode with the modification time, which the store sets: under the lock, always
+    later than that of the object replaced, or than that of any object ever deleted under this lock, which the lock file
+    keeps. Hence a version never comes back, whatever the clock does.
 
     A deletion removes the directories that it leaves empty. A write whose directory is removed meanwhile is repeated.
     Other programs that make a directory in the store, and then write into it, may find it gone while it is empty.
 
     Keys are paths, so `a` and `a/b` cannot both exist: `InvalidKey`, as for symbolic links and for segments of more
-    than 255 bytes. What waits for a disk or a lock does so in a thread; a cancelled write that had begun still lands.
-    To see that an object is unchanged, and to read a small one that the operating system holds in memory, takes less
-    than to wake a thread, and is done at once.
+    than 255 bytes. Only a write under `ANY` replaces a link that has the key's name, and a deletion does not touch it.
+    What waits for a disk or a lock does so in a thread; a cancelled write that had begun still lands. To see that an
+    object is unchanged, and to read a small one that the operating system holds in memory, takes less than to wake a
+    thread, and is done at once.
     """
 
     def __init__(
@@ -173,8 +174,8 @@ class LocalStore:
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """Returns a page of at most 1,000 objects whose keys start with `prefix`, in the order of the keys: the first
-        page, or the one after `after`, the last key of a page. It has the objects that a directory had when the listing
-        came to it; later ones may be missing."""
+        page, or the one after `after`, the last key, or name in `others`, of a page. It has the objects that a
+        directory had when the listing came to it; later ones may be missing."""
         return await self._in_thread(prefix, lambda: self._list(prefix, after or ""))
 
     async def close(self) -> None:
@@ -215,7 +216,7 @@ class LocalStore:
 
     def _prepare(self) -> None:
         """Makes the directories of the store, and removes old temporary files that writers left when they crashed. Does
-        nothing but in the first write by this object."""
+        nothing once it has succeeded for this object."""
         if self._prepared:
             return
         make_folder(self._temporaries)
@@ -256,7 +257,7 @@ class LocalStore:
     def _open(self, key: str) -> tuple[int, os.stat_result] | None:
         """Opens the file of an object, after an fsync of its folder if the last one failed. Returns its descriptor,
         which the caller closes, and its status; None if there is no such object, or the root does not exist yet. Raises
-        `OSError` for any other failure."""
+        `InvalidKey` for a link in place of a folder, and `OSError` for any other failure."""
         if not self._root_seen:
             return None
         *folders, name = key.split("/")
@@ -272,8 +273,9 @@ class LocalStore:
         return Found(body, version_of(status), written_ms_of(status), self._now_ms())
 
     def _retry_failed_fsync(self, folders: Sequence[str]) -> None:
-        """Repeats the fsync of a folder if the last one failed, so that no answer of the store is about a change that a
-        power cut may undo. Raises `OSError` if it fails once more."""
+        """Repeats the fsync of a folder if the last one failed, so that no read, write or deletion of an object in it
+        answers about a change that a power cut may undo; listings do not wait for this. Raises `OSError` if it fails
+        once more."""
         if self._unsynced and "/".join(folders) in self._unsynced:
             with open_folder_nofollow(self._root, folders) as folder:
                 if folder is not None:
@@ -281,8 +283,8 @@ class LocalStore:
             self._unsynced.discard("/".join(folders))
 
     def _fsync_folder(self, folder: int, folders: Sequence[str]) -> Unknown | None:
-        """Fsyncs a folder after a change in it. Returns None, or `Unknown` if that fails: later calls for the folder
-        then repeat the fsync first."""
+        """Fsyncs a folder after a change in it. Returns None, or `Unknown` if that fails: later reads, writes and
+        deletions of objects in the folder then repeat the fsync first."""
         try:
             os.fsync(folder)
         except OSError as error:
@@ -321,8 +323,9 @@ class LocalStore:
 
     def _give_name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
         """Gives a temporary file the name of an object, with a later time than any before, if the condition `when`
-        holds, and returns the outcome: `Unknown` after an I/O error. Raises `InvalidKey` if a folder or a link has that
-        name, and `ParentRemoved` if the object's folder was removed meanwhile."""
+        holds, and returns the outcome: `Unknown` after an I/O error. Raises `InvalidKey` if a folder has that name, or
+        if a link has it and `when` is `ABSENT` (`ANY` replaces a link), and `ParentRemoved` if the object's folder was
+        removed meanwhile."""
         name = key.rpartition("/")[2]
         current = status_of(folder, name)
         if not holds(when, _version(current)):
@@ -339,7 +342,9 @@ class LocalStore:
         except (FileExistsError, IsADirectoryError) as error:
             if current := status_of(folder, name):  # a writer that takes no lock was faster
                 return self._refused(current)
-            raise InvalidKey(f"cannot write {key!r}: a folder or a symbolic link has this name") from error
+            raise InvalidKey(
+                f"cannot write {key!r}: a folder, a symbolic link, or another thing that is no plain file has this name"
+            ) from error
         except FileNotFoundError as error:
             if os.path.exists(temporary.path):
                 raise ParentRemoved(key) from error

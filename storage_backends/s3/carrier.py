@@ -1,5 +1,5 @@
-"""Chooses how requests to a bucket of S3 are sent: over connections of our own, or by Amazon's SDK where our own
-can't."""
+"""Chooses how requests to a bucket of S3 are sent: over connections of our own, or by Amazon's SDK where our own can't,
+or where ARCO_S3_CLIENT names it."""
 
 from storage_backends.base import StoreError
 from storage_backends.s3.access_point import region_of_arn
@@ -20,7 +20,8 @@ async def open_transport(bucket: str, config: S3Config) -> Transport:
     if config.carrier is Carrier.WIRE or (config.carrier is Carrier.AUTO and reason is None):
         if reason is not None:
             raise StoreError(
-                f"{reason}: set ARCO_S3_CLIENT=sdk, or leave it out (install the extra 's3-sdk' of arco-catalog)"
+                f"{reason}: set ARCO_S3_CLIENT=sdk, or leave it out (install the extra 's3-sdk' of arco-catalog), "
+                "except to read previous versions of objects, for which the SDK is never used"
             )
         from storage_backends.s3.transport import open_wire_transport
 

@@ -65,8 +65,8 @@ CredentialsConfig = Credentials | ContainerEndpoint | DefaultChain
 class S3Config(ConnectionSettings):
     """The settings of one store on S3. Stores with different settings can exist in one process.
 
-    `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's, with or without `fips` and
-    `dualstack`.
+    `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's endpoint; the first call fails if
+    it is combined with `fips` or `dualstack`, which select another of Amazon's.
 
     `encryption` (`AES256`, `aws:kms`, `aws:kms:dsse`) and `kms_key_id` are requested with each write; None leaves it to
     the bucket. `bucket_owner` is the account that must own the bucket. `requester_pays` accepts that the requester

@@ -48,9 +48,9 @@ class ContainerCredentials:
         self._asking = asyncio.Lock()
 
     async def current(self) -> Credentials:
-        """Returns access keys that have not expired, from the container's endpoint. Raises `StoreDenied` for a response
-        without keys, or an address that is not allowed, and `StoreUnavailable` if the endpoint does not respond; while
-        the old keys are valid, returns these instead."""
+        """Returns access keys that have not expired, from the container's endpoint. Raises `StoreUnavailable` if the
+        endpoint does not respond, or with status 429 or from 500 on, and another `StoreError` if it can't be called or
+        responds without keys; while the old keys are valid, returns these instead."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
             async with self._asking:  # one task renews; the others use the keys
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
@@ -74,7 +74,7 @@ class ContainerCredentials:
     async def _ask(self) -> Response:
         """Requests access keys from the container's endpoint over a connection of its own, and returns the response,
         whatever the status. Raises `StoreUnavailable` if there is none, and another `StoreError` for an address that is
-        not allowed, or a token file that can't be read."""
+        not allowed, a token file that can't be read, or a token that is not printable ASCII."""
         parts, port = address_of(self._config.url)
         headers = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog"}
         if token := await self._token():
@@ -86,7 +86,7 @@ class ContainerCredentials:
             return await pool.send("GET", request_head("GET", target, headers, 0), b"")
         except (NeverSent, AnswerLost) as error:
             raise StoreUnavailable(
-                f"no AWS credentials: the container credentials endpoint does not answer: {error}"
+                f"no AWS credentials: the container credentials endpoint gave no whole answer: {error}"
             ) from error
         finally:
             await pool.close()

@@ -20,16 +20,18 @@ _WITHOUT_BOTOCORE = (
 
 
 class CredentialSource(Protocol):
-    """The interface of sources of AWS credentials, which return credentials that have not expired."""
+    """The interface of sources of AWS credentials: of temporary ones that are renewed in time, or of configured ones,
+    which stay as they are."""
 
     async def current(self) -> Credentials:
-        """Returns AWS credentials that have not expired. Raises `StoreDenied` if there are none, `StoreUnavailable` for
-        a transient failure."""
+        """Returns AWS credentials: renewed ones have not expired, configured ones may have. Raises `StoreUnavailable`
+        for a transient failure, another `StoreError`, mostly `StoreDenied`, if there are none."""
         ...
 
 
 def credentials_of(config: CredentialsConfig) -> CredentialSource:
-    """Returns the source of the configured AWS credentials. Raises `StoreDenied` if only one key of the pair is set."""
+    """Returns the source of the configured AWS credentials. Raises `StoreDenied` if a configured pair of keys is not
+    complete."""
     match config:
         case Credentials():
             if not config.access_key or not config.secret_key:
@@ -47,7 +49,7 @@ def credentials_of(config: CredentialsConfig) -> CredentialSource:
 
 async def region_of(config: S3Config) -> str:
     """Returns the region that was configured, or else the one in the profile that botocore reads. Raises `StoreError`
-    if there is none."""
+    if there is none, or without botocore."""
     if config.region:
         return config.region
     chain = config.credentials if isinstance(config.credentials, DefaultChain) else DefaultChain()
@@ -76,8 +78,9 @@ class BotocoreCredentials:
         self._asking = asyncio.Lock()
 
     async def current(self) -> Credentials:
-        """Returns the keys of botocore's chain, renewed if they expire soon, by one task at a time. Raises as `_ask`
-        does."""
+        """Returns the keys of botocore's chain, renewed if they expire soon, by one task at a time. Raises
+        `StoreUnavailable` if a provider of credentials does not respond, and `StoreDenied` if botocore is missing or
+        gets none."""
         if self._good is not None and not self._expires_soon():
             return self._good
         async with self._asking:  # one task renews; the others use the credentials
@@ -91,8 +94,9 @@ class BotocoreCredentials:
         return refresh_needed is not None and bool(refresh_needed())
 
     def _ask(self) -> Credentials:
-        """Returns the keys that botocore's chain has, renewed if they expire soon. Blocks. Raises `StoreDenied` without
-        botocore or credentials, and `StoreUnavailable` if a provider of credentials does not respond."""
+        """Returns the keys that botocore's chain has, renewed if they expire soon. Blocks. Raises `StoreUnavailable` if
+        a provider of credentials does not respond, and `StoreDenied` without botocore, without credentials, or for
+        another failure of botocore's."""
         try:
             from botocore.exceptions import (  # type: ignore[import-untyped]
                 BotoCoreError,
@@ -108,7 +112,8 @@ class BotocoreCredentials:
             self._found = self._found or session.get_credentials()
             if self._found is None:
                 raise StoreDenied(
-                    "no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found no profile and no role"
+                    "no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found none in profiles, of "
+                    "roles, or in the instance metadata, which it may only have failed to reach now"
                 )
             keys = self._found.get_frozen_credentials()
         except (HTTPClientError, NoConnection) as error:
@@ -131,8 +136,8 @@ def _session(chain: DefaultChain) -> Any:
 
 
 def _region_of_profile(chain: DefaultChain) -> str:
-    """Returns the region that the profile of a chain names. Blocks. Raises `StoreError` if it names none, or without
-    botocore."""
+    """Returns the region that the profile of a chain names. Blocks. Raises `StoreError` if it names none or can't be
+    read, or without botocore."""
     no_region = "no S3 client can be made: neither AWS_REGION nor AWS_DEFAULT_REGION is set"
     try:
         from botocore.exceptions import BotoCoreError

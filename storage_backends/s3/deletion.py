@@ -19,8 +19,8 @@ def write_deletion(keys: Iterable[str]) -> bytes:
 
 
 def md5_of(body: bytes) -> str:
-    """Returns the value of the header `Content-MD5` for a body. S3 deletes nothing without a checksum, and this is the
-    one that all servers know."""
+    """Returns the value of the header `Content-MD5` for a body. S3 takes no deletion of many objects without a
+    checksum, and this is the one that all servers know."""
     return b64encode(md5(body, usedforsecurity=False).digest()).decode()
 
 

@@ -82,7 +82,7 @@ def _in_host(bucket: str, config: S3Config) -> bool:
         case Addressing.VIRTUAL if fits:
             return True
     raise StoreError(
-        f"no S3 client can be made: {bucket!r} cannot be part of a host's name: use path addressing, not virtual"
+        f"no S3 client can be made: {bucket!r} cannot be one label of a host's name: use path addressing, not virtual"
     )
 
 

@@ -44,7 +44,9 @@ async def call(
     max_bytes: int,
 ) -> Response:
     """Calls the operation `target` of a service that speaks JSON, and returns the answer, whatever its status. Raises
-    as `post` does."""
+    `StoreDenied` without credentials or for an address that is not allowed, `StoreUnavailable` without a whole response
+    of the service or of a source of credentials, and `ValueError` for an unknown ARCO_S3_CLIENT or an endpoint that is
+    no URL."""
     sent = json.dumps(body).encode()
     return await post(service, region, {"x-amz-target": target}, sent, environment, now_ms, max_bytes)
 
@@ -60,8 +62,9 @@ async def post(
 ) -> Response:
     """Sends an AWS service one request, signed with the credentials that the variables name, and returns the answer,
     whatever its status. The request goes to the endpoint that a variable names, else to Amazon's in the region. Raises
-    `StoreDenied` without credentials or for an address that is not allowed, and `StoreUnavailable` without a whole
-    answer of at most `max_bytes`."""
+    `StoreDenied` without credentials or for an address that is not allowed, `StoreUnavailable` without a whole response
+    of at most `max_bytes` or if a source of credentials does not respond, and `ValueError` for an unknown
+    ARCO_S3_CLIENT or an endpoint that is no URL."""
     configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
     url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
     parts = urlsplit(url)
@@ -84,9 +87,10 @@ def refusal(what: str, response: Response) -> StoreError:
 
 
 def refusal_of_code(what: str, status: int, code: str) -> StoreError:
-    """Returns the error for a response of an AWS service with this error code, empty for none: `StoreUnavailable` if it
-    is transient, `InvalidContent` if the content of the request is at fault, else `StoreDenied`. The message has the
-    code, or the status if there is none, and nothing else of the response. `what` is the failed operation."""
+    """Returns the error for a response of an AWS service with this error code, empty for none: `StoreUnavailable` for a
+    transient code, status 429 or one from 500 on, `InvalidContent` if the content of the request is at fault, else
+    `StoreDenied`. The message has the code, or the status if the code is empty or has more than letters and digits, and
+    nothing else of the response. `what` is the failed operation."""
     transient = status >= 500 or status == 429 or code.startswith(_TRANSIENT)
     shown = code if code.isalnum() and len(code) <= 100 else f"status {status}"
     denied = InvalidContent if code.startswith(_CONTENT) else StoreDenied

@@ -44,7 +44,7 @@ def read_listing(body: bytes) -> ListedPage:
 
 def _entry(element: "Element", escaped: bool) -> Listed:
     """Returns the object in an XML element of a listing. `escaped` is whether its key is escaped as in a URL. Raises
-    ValueError if a part is missing."""
+    ValueError if a part is missing or malformed."""
     texts = {local_name(child): child.text or "" for child in element}
     try:
         key, version, size, written = texts["Key"], texts["ETag"], texts["Size"], texts["LastModified"]

@@ -26,11 +26,11 @@ async def publish(
 ) -> None:
     """Sends a message with the text `body` to the queue or topic of an ARN. A FIFO one keeps the order of messages of
     one `group`, and drops a message whose id, `message`, it got within five minutes. Raises `ValueError` for another
-    ARN, `StoreDenied` without credentials or if the message is refused, and `StoreUnavailable` if the service is too
-    busy or the outcome is unknown."""
+    ARN or for variables that can't be parsed, `StoreDenied` without credentials or if the message is refused, and
+    `StoreUnavailable` if the service is too busy or the outcome is unknown."""
     match = ARN.fullmatch(arn)
     if match is None:
-        raise ValueError(f"{arn!r} is not the ARN of a queue of SQS or a topic of SNS")
+        raise ValueError(f"{arn!r} is not the ARN of a queue of SQS or a topic of SNS in aws, aws-cn or aws-us-gov")
     service, region, account, name = match.groups()
     fifo = {"MessageGroupId": group, "MessageDeduplicationId": message} if name.endswith(".fifo") else {}
     if service == "sqs":

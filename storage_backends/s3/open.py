@@ -14,15 +14,16 @@ if TYPE_CHECKING:  # no request reads versions
 
 
 def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
-    """Opens the store at `s3://bucket/prefix`, or with an access point's ARN in the bucket's place. Raises `ValueError`
-    without a bucket, for any other ARN, or for a prefix that no key can have."""
+    """Opens the store at `s3://bucket/prefix`, or with an access point's ARN in the bucket's place; sends nothing yet.
+    Raises `ValueError` without a bucket, for any other ARN or a multi-Region alias, or for a prefix that no key can
+    have."""
     return S3Store(*_place(url), config=config)
 
 
 def open_versions(url: StoreUrl, config: S3Config) -> "KeptVersions":
     """Opens the reader of all versions, current and previous, that the bucket at this URL keeps of objects, over
-    connections of our own. Raises `ValueError` without a bucket, for an ARN that is no access point in one Region, or
-    for a prefix that no key can have."""
+    connections of our own. Raises `ValueError` without a bucket, for an ARN, or a multi-Region alias, that is no access
+    point in one Region, or for a prefix that no key can have."""
     from storage_backends.s3.versions import S3Versions
 
     return S3Versions(*_place(url), config=replace(config, carrier=Carrier.WIRE))
@@ -30,7 +31,7 @@ def open_versions(url: StoreUrl, config: S3Config) -> "KeptVersions":
 
 def _place(url: StoreUrl) -> tuple[str, str]:
     """Returns the bucket, or the ARN of an access point, and the prefix that a URL names. Raises `ValueError` without a
-    bucket, for any other ARN, or for a prefix that no key can have."""
+    bucket, for any other ARN or a multi-Region alias, or for a prefix that no key can have."""
     url = canonical_url(url)
     if not url.host:
         raise ValueError(f"an S3 URL must name a bucket: {url.text!r}")

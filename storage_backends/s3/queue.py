@@ -23,10 +23,11 @@ async def send_message(
     """Sends a message to the queue of this URL, which delivers it after `delay_s` seconds, or after 900 if that is
     less. `environment` has the variables of the credentials, and of the region if the URL names none; without one it is
     us-east-1. Raises `StoreDenied` without credentials, for an address that is not allowed, and if SQS refuses the
-    message; raises `StoreUnavailable` if SQS is too busy or the outcome is unknown."""
+    message; raises `StoreUnavailable` if SQS is too busy or the outcome is unknown, and `ValueError` for variables that
+    can't be parsed."""
     host = _HOST.fullmatch(urlsplit(url).hostname or "")
     region = host[1] if host else environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     message = {"QueueUrl": url, "MessageBody": body, "DelaySeconds": min(delay_s, MAX_DELAY_S)}
     answer = await call(SQS, region, "AmazonSQS.SendMessage", message, environment, now_ms, MAX_BYTES)
     if answer.status != 200:
-        raise refusal("the SQS queue did not confirm the message", answer)
+        raise refusal(f"the SQS queue {url} did not confirm the message", answer)

@@ -1,4 +1,5 @@
-"""Sends requests to S3 by Amazon's SDK, where our own connections can't: directory buckets, ARNs, proxies.
+"""Sends requests to S3 by Amazon's SDK, where our own connections can't (directory buckets, ARNs, proxies) or where
+ARCO_S3_CLIENT names it.
 
 aiobotocore finds the address, signs and sends. Each request goes out once, and its response is taken before the SDK
 reads it, so what responses mean, and what is sent again, is as it is over our own connections. Of the modules for S3,
@@ -76,8 +77,9 @@ class SdkTransport:
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """Sends one request, once, by the SDK, and returns the response. The SDK signs by this machine's clock:
-        `clock_skew_ms` is not used. Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response
-        came, and other `StoreError`s for a request that can't be made."""
+        `clock_skew_ms` is not used. If the store denies the session that a directory bucket needs, that is the
+        response. Raises `StoreUnavailable` if the request was not sent, `Ambiguous` if no complete response came, and
+        other `StoreError`s for a request that can't be made."""
         check_headers(request.headers)
         operation = _OPERATIONS[request.method] if request.key else _OF_BUCKETS[request.method]
         try:
@@ -132,7 +134,7 @@ class SdkTransport:
         try:
             body = await read_body(answer.raw, self._config.max_answer_bytes)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Ambiguous(f"the connection to the store was lost: {error!r}") from error
+            raise Ambiguous(f"the connection to the store was lost or timed out: {error!r}") from error
         response = Response(answer.status_code, dict(answer.headers), body)
         check_end(request.method, response)
         raise _UnreadAnswer(response)

@@ -29,8 +29,8 @@ async def read_aws_secret(
 ) -> bytes:
     """Returns the bytes of the current version of the secret, or of the parameter, with this ARN, read with the
     credentials that the variables name. `service` is `SECRETS_MANAGER` or `PARAMETER_STORE`. Raises `StoreDenied` if
-    there is none, or it may not be read, and `StoreUnavailable` if the service does not respond. No error quotes the
-    secret."""
+    there is none, or it may not be read, and `StoreUnavailable` if the service does not respond, or fails for now. No
+    error quotes the secret."""
     request = {"SecretId": arn} if service == SECRETS_MANAGER else {"Name": arn, "WithDecryption": True}
     answer = await call(_SERVICES[service], region, _TARGETS[service], request, environment, now_ms, MAX_BYTES)
     return secret_in(answer, service)

@@ -1,7 +1,7 @@
-"""AWS Signature Version 4 for S3: a pure function from a request to its signed headers.
+"""AWS Signature Version 4, for S3 and a few other services: a pure function from a request to its signed headers.
 
 Source: S3 API reference, "Signature Calculations for the Authorization Header: Transferring Payload in a Single Chunk".
-The body is always hashed and signed, over TLS too.
+The body is always hashed and signed, over TLS too, unless the caller gives another hash.
 """
 
 from base64 import b64encode

@@ -20,12 +20,12 @@ from storage_backends.wire.exchange import Request
 class S3Store(BucketStore):
     """A store on S3: the objects of `bucket` whose keys start with `prefix`, accessed by `config`.
 
-    A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
-    again: bodies that are moved by compare-and-swap have a fresh id in them (docs/design/store.md#rule-3).
+    A version is an ETag, as the store writes it. It may be a digest of the body, so equal bytes can make an old version
+    valid again: bodies that are moved by compare-and-swap have a fresh id in them (docs/design/store.md#rule-3).
 
-    The client sends no write twice: a write whose response is lost is `Unknown`, and `PreconditionFailed` is the
-    response to this very request, unless a proxy resends. Throttling and responses that mean "try again" are retried
-    here.
+    The client repeats no write that may have been applied: a write whose response is lost is `Unknown`, and
+    `PreconditionFailed` is the response to this very request, unless a proxy resends. Throttling and responses that
+    mean "try again" are retried here.
 
     `pauses` are made between attempts.
     """
@@ -39,8 +39,8 @@ class S3Store(BucketStore):
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """Returns a page of at most 1,000 objects whose keys start with `prefix`: the first page, or the one after the
         cursor `after`. A directory bucket lists up to a slash only, so the page leaves out objects that do not start
-        with `prefix`, is never `in_order`, and may have fewer entries, or none, before the last page. Raises as
-        `BucketStore.list` does."""
+        with `prefix`, is never `in_order`, and may have fewer entries, or none, before the last page. Raises
+        `StoreError` if the page cannot be read."""
         page = await super().list(prefix, after)
         if not self._by_folder:
             return page
@@ -53,8 +53,9 @@ class S3Store(BucketStore):
         return Request("PUT", key, {**self._headers, **self._object_headers, **etag_headers(when)}, body=body)
 
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes at most `batch_size` objects by one request to S3. Returns the failures by key; `Unknown` if any of
-        the objects may be deleted, also if the response can't be read. Raises `StoreError` if none was deleted."""
+        """Deletes at most `batch_size` objects by one request to S3. Returns the failures by key (`Ambiguous`: perhaps
+        deleted); `Unknown` if it is unknown which are deleted, as when the response can't be read. Raises `StoreError`
+        if none was deleted."""
         whole = {self._prefix + key: key for key in keys}
         body = write_deletion(whole)
         headers = {**self._headers, "content-type": "application/xml", "content-md5": md5_of(body)}

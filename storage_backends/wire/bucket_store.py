@@ -168,8 +168,9 @@ class BucketStore(Bucket, ABC):
 
     @abstractmethod
     async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
-        """Deletes at most `batch_size` objects, by their keys in the store, with one request. Returns the failures;
-        `Unknown` if any of them may be deleted. Raises `StoreError` if none was deleted."""
+        """Deletes at most `batch_size` objects, by their keys in the store, with one request. Returns the failures
+        (`Ambiguous`: perhaps deleted); `Unknown` if it is unknown which are deleted. Raises `StoreError` if none was
+        deleted."""
 
     @abstractmethod
     def _listing(self, prefix: str, after: Cursor | None) -> Request:
@@ -181,7 +182,7 @@ class BucketStore(Bucket, ABC):
 
     def _found(self, answer: Answer) -> Found | Missing:
         """Returns the object in the response to a read, or `Missing` for the status 404. Raises `StoreError` if the
-        object's version or time is missing."""
+        object's version or time is missing, or the time is invalid."""
         if answer.status == HTTPStatus.NOT_FOUND:
             return Missing(answer.now_ms)
         version, written = answer.header(self.version_header), answer.header("last-modified")

@@ -22,7 +22,7 @@ class BatchAnswer:
 class Batches:
     """Deletes objects of one store: `size` keys at a time by `send`, which raises `StoreError` if nothing was deleted;
     keys for which the store was too busy are sent again. Where the store does not support or cannot read such a
-    request, deletes the objects one by one by `delete`."""
+    request, deletes the objects by `delete`, several at a time."""
 
     client: Client
     size: int
@@ -69,5 +69,5 @@ class Batches:
 
 
 def _outcome_of(error: StoreError) -> Unknown | StoreError:
-    """Returns what an error means for a deletion: an unknown outcome if the response was lost."""
+    """Returns `Unknown` for `Ambiguous`, since the object may be deleted; any other error of a deletion as it is."""
     return Unknown(str(error)) if isinstance(error, Ambiguous) else error

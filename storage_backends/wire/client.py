@@ -76,8 +76,8 @@ class Client:
             raise StoreError(str(error)) from error
 
     async def write(self, request: Request) -> Answer | Unknown:
-        """Sends a write, retries it only after answers that mean it was not applied, and returns the answer, or
-        `Unknown` if it may have been applied. Raises `StoreError` only if it was not."""
+        """Sends a write, retries it only if it was not sent or its answer means that it was not applied, and returns
+        the answer, or `Unknown` if it may have been applied. Raises `StoreError` only if it was not."""
         try:
             return await self._repeat(request, ambiguous_too=False)
         except Ambiguous as error:

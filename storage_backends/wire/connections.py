@@ -25,14 +25,14 @@ async def open_pool(endpoint: Endpoint, settings: ConnectionSettings) -> Pool:
 
 
 async def exchange(pool: Pool, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
-    """Sends one request, once, and returns the response. Raises as `exchange_bytes` does, and `StoreError` for an
-    invalid header."""
+    """Sends one request, once, and returns the response. Raises `StoreUnavailable` if nothing was sent, `Ambiguous`
+    without a complete response, and another `StoreError` for an invalid header."""
     return await exchange_bytes(pool, method, head_of(method, target, headers, len(body)), body)
 
 
 def head_of(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
-    """Returns the head of a request with these headers and a body of `length` bytes, as `exchange_bytes` sends it.
-    Raises `StoreError` for an invalid header."""
+    """Returns the head of a request with these headers, `ALWAYS_SENT` and a body of `length` bytes, as `exchange_bytes`
+    sends it. Raises `StoreError` for an invalid header."""
     return request_head(method, target, {**headers, **ALWAYS_SENT}, length)
 
 

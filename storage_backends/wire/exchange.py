@@ -73,7 +73,7 @@ def date_ms(response: Response) -> int | None:
 
 def retry_after_s(response: Response) -> float:
     """Returns the pause of the header `Retry-After` in seconds, a date being taken by the store's clock (RFC 9110,
-    section 10.2.3); 0 without the header, or if it is invalid."""
+    section 10.2.3); 0 without the header, if it is invalid, and for a date if the response has no earlier `Date`."""
     text = response.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
@@ -104,8 +104,8 @@ class Dialect(Protocol):
 
 
 class Transport(Protocol):
-    """The interface of what sends one request to a store, once: over connections of our own, or by the vendor's SDK.
-    Belongs to one event loop."""
+    """The interface of what sends one request to a store, once, or a second time after the status 401: over connections
+    of our own, or by the vendor's SDK. Belongs to one event loop."""
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """Sends one request, and returns its response; after the status 401 it may send it a second time.

@@ -1,4 +1,5 @@
-"""Sends one request over a connection of its own, for small documents that are rarely needed: key sets, secrets."""
+"""Sends one request over a connection of its own, to services that are rarely called and answer with little: for key
+sets, secrets, messages, tokens."""
 
 import asyncio
 import ssl
@@ -32,8 +33,8 @@ async def fetch(
     never waits longer than `timeouts` allow. `plain_loopback` allows `http` to this machine; `tls` replaces the context
     that trusts the system's authorities; `permits` restricts the addresses to which connections are made.
 
-    Raises `StoreDenied` for a URL that is not allowed, and `StoreUnavailable` without a complete answer of at most
-    `max_bytes`.
+    Raises `StoreDenied` for a URL that is not allowed, `StoreUnavailable` without a complete response of at most
+    `max_bytes`, and `StoreError` for a header that is not printable ASCII.
     """
     parts = checked_url(url, plain_loopback=plain_loopback)
     secure = parts.scheme == "https"
@@ -51,8 +52,8 @@ async def fetch(
 
 
 def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
-    """Returns the parts of an `https` URL without user, fragment and blanks; `plain_loopback` accepts `http` to this
-    machine too. Raises `StoreDenied` for any other."""
+    """Returns the parts of an `https` URL in ASCII, with a host and without user, fragment and blanks; `plain_loopback`
+    accepts `http` to this machine too. Raises `StoreDenied` for any other."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -62,7 +63,7 @@ def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
     if not (parts.scheme == "https" or plain):
         raise StoreDenied(f"{url!r} must be an https URL")
     if not parts.hostname or "@" in parts.netloc or parts.fragment or not url.isascii() or not _is_graphic(url):
-        raise StoreDenied(f"{url!r} must be a plain URL: no user, no fragment, ASCII without blanks")
+        raise StoreDenied(f"{url!r} must be a plain URL: with a host, no user, no fragment, ASCII without blanks")
     return parts
 
 

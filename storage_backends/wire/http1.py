@@ -1,4 +1,5 @@
-"""The client side of HTTP/1.1 on one connection: one request, one response, and nothing is ever sent twice.
+"""The client side of HTTP/1.1 on one connection: one request and one response at a time, and nothing is ever sent
+twice.
 
 `ResponseReader` makes responses of bytes and does no I/O; `Connection` sends and receives them.
 """
@@ -48,8 +49,8 @@ class Response:
 
 def request_head(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
     """Returns the request line and the headers of a request with a body of `length` bytes, up to the blank line before
-    the body. Raises `StoreError` for a header that is not printable ASCII: a line break in it would begin another
-    header."""
+    the body. Raises `StoreError` for a target or header that is not printable ASCII: a line break in it would begin
+    another header."""
     lines = [f"{method} {target} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if length or method in ("PUT", "POST"):
@@ -59,14 +60,18 @@ def request_head(method: str, target: str, headers: Mapping[str, str], length: i
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raises `StoreError` for a header that is not printable ASCII: a line break in it would begin another header."""
+    """Raises `StoreError` for a header with a value that is not printable ASCII: a line break in it would begin another
+    header."""
     _check_printable("".join(headers.values()), headers)
 
 
 def _check_printable(text: str, headers: Mapping[str, str]) -> None:
-    """Raises `StoreError`, which names the headers, unless their `text` is printable ASCII."""
+    """Raises `StoreError`, which names the headers, unless the `text` of a request, or of these headers, is printable
+    ASCII."""
     if not (text.isascii() and text.isprintable()):
-        raise StoreError(f"the request was not sent: one of the headers {', '.join(headers)} is not printable ASCII")
+        raise StoreError(
+            f"the request was not sent: the URL or one of the headers {', '.join(headers)} is not printable ASCII"
+        )
 
 
 def may_end_with_its_connection(method: str, status: int) -> bool:
@@ -156,7 +161,8 @@ class ResponseReader:
                 self._end()
 
     def on_body(self, part: bytes) -> None:
-        """Keeps a part of the response's body, unless the body is too long by now."""
+        """Keeps a part of the response's body, unless the body is too long by now. After the whole response, allows no
+        further request on the connection instead."""
         if self.whole is not None:
             self.keep_alive = False
             return
@@ -179,7 +185,7 @@ class ResponseReader:
 
 class Connection(asyncio.Protocol):
     """The client's side of an HTTP connection, which carries one exchange at a time. `reusable` is whether it may carry
-    another one."""
+    another one after the last; False until the first is over."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport

@@ -54,9 +54,9 @@ def decode(response: Response, method: str) -> Mapping[int, Response]:
 
 
 def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect) -> BatchAnswer | Unknown:
-    """Returns which keys of a batch were not deleted, by the responses to the parts of the one request; a missing
-    object counts as deleted. A key without a response may still have an object: its failure is `Ambiguous`. Returns
-    `Unknown` if nothing in the response can be read, or the `answer` is that."""
+    """Returns the failures by key of a batch of deletions, from the responses to the parts of the one request; a
+    missing object counts as deleted. A failure that is `Ambiguous`, as of a key without a readable response, means
+    perhaps deleted. Returns `Unknown` if the response is not multipart, or the `answer` is that."""
     if isinstance(answer, Unknown):
         return answer
     try:

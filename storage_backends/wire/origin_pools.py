@@ -25,8 +25,9 @@ class OriginPools:
         self._pools: OrderedDict[str, Pool] = OrderedDict()
 
     async def exchange(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
-        """Sends one request to a URL, once, and returns the response, whatever its status. Raises as `exchange` of
-        `connections` does, and `StoreError` for a URL that is not one of HTTP, or a CA bundle that can't be read."""
+        """Sends one request to a URL, once, and returns the response, whatever its status. Raises `StoreUnavailable` if
+        nothing was sent, `Ambiguous` without a complete response, and another `StoreError` for an invalid header, a URL
+        that is not one of HTTP, or a CA bundle that can't be read."""
         parts = urlsplit(url)
         pool = await self._pool(f"{parts.scheme}://{parts.netloc}")
         return await exchange(pool, method, target_of(parts), {"host": parts.netloc, **headers}, body)

@@ -26,8 +26,8 @@ def parse_xml(body: bytes, what: str, root: str) -> "Element":
 
 
 def element_text(body: bytes, name: str) -> str:
-    """Returns the text of the first XML element `name` in the body of an error response; empty if there is none. The
-    body is too plain to load an XML parser for it."""
+    """Returns the text, with escapes left in it, of the first XML element `name` in the first 64 KiB of an error
+    response; empty if there is none. The body is too plain to load an XML parser for it."""
     found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), body[:ERROR_BYTES])
     return found[1].decode(errors="replace") if found else ""
 

@@ -1,1 +1,1 @@
-"""Stores that wrap other stores: each is an `ObjectStore` that adds one thing to another."""
+"""The store as a request sees it, which wraps another one, and the timer and the measurement of calls that it uses."""

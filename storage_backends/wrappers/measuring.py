@@ -15,7 +15,8 @@ Kind = Literal["get", "put", "delete", "list"]
 class StoreCall:
     """One call of a store, which has begun: `answered` or `failed` ends it. `read` and `written` are bytes of bodies;
     `depth` is one more than that of the deepest call that had ended before this one began; times are by the
-    measurement's clock, in seconds; `outcome` is the name of the result's class, or of the exception's."""
+    measurement's clock, in seconds; `outcome` is the name of the result's class, or of the exception's. Until the call
+    ends, `outcome` is empty and `ended` is `began`."""
 
     __slots__ = ("_measurement", "began", "depth", "ended", "key", "kind", "outcome", "read", "written")
 
@@ -42,7 +43,8 @@ class StoreCall:
         self._end(error)
 
     def _end(self, outcome: object) -> None:
-        """Records when a call of the store ended, and the class of the answer or exception."""
+        """Records when a call of the store ended, and the class of the answer or exception; calls that begin later are
+        deeper."""
         measurement, self._measurement = self._measurement, None  # or the two would keep each other alive
         assert measurement is not None
         self.ended = measurement.clock()

@@ -77,11 +77,11 @@ async def test_the_same_table_twice_is_refused(service: HttpService) -> None:
         ([{}] * 101, "A transaction may name at most 100 tables, not 101"),
         (
             [{"updates": [{}] * (MAX_UPDATES // 2 + 1)}] * 2,
-            "A commit to one table or several may have at most 50,000 updates, not 50,002: make several commits",
+            "A commit to one table or more may have at most 50,000 updates, not 50,002: make more commits",
         ),
         (
             [{"requirements": [{}] * (MAX_REQUIREMENTS // 2 + 1)}] * 2,
-            "A commit to one table or several may have at most 50,000 requirements, not 50,002: make several commits",
+            "A commit to one table or more may have at most 50,000 requirements, not 50,002: make more commits",
         ),
     ],
 )
@@ -104,7 +104,7 @@ async def test_a_commit_is_counted_before_its_rights_are_computed(
 
     assert (answer.status, answer.message) == (
         400,
-        "A commit to one table or several may have at most 50,000 updates, not 50,001: make several commits",
+        "A commit to one table or more may have at most 50,000 updates, not 50,001: make more commits",
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads the delete files in rows of an index of deletes, and remembers those that plans read again and again: each plan
+"""Reads the delete files in rows of an index of deletes, and remembers those that plans read more than once: each plan
 task of a scan needs many of those of the task before."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from arco_catalog.state.delete_parts import BlockRows, DeleteRows, read_rows
 ROW_WORK: Final = 400
 """Bytes that the work on a delete file in a part counts as when it is given to a thread."""
 BLOCKS_AT_ONCE: Final = 8
-"""Blocks of a part that are decoded before their delete files are counted."""
+"""Blocks of a part that are decoded before the memory of the delete files is taken."""
 BLOCK_MEMORY: Final = 2 << 20
 """Bytes of memory of the rows of such blocks, decompressed."""
 
@@ -56,7 +56,7 @@ class DeleteRowReader:
 
     async def _read(self, part: StoredPart, body: bytes, start: int, blocks: Sequence[BlockRows]) -> FileBatch:
         """Returns the delete files in these rows of blocks, of which the bytes of the part from `start` are given. The
-        process remembers those of blocks that were requested before, as far as the cache has room."""
+        process remembers those of blocks that were requested before, if they fit into the cache."""
         requested = [self._cache.request((part.key, block.start)) for block in blocks]
         size = ROW_WORK * sum(len(block.rows) for block in blocks)
         decode = partial(self._decoded, body, start, blocks, [each is not None for each in requested])

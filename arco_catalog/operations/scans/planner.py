@@ -187,7 +187,7 @@ class Planner:
         *,
         is_whole: bool,
     ) -> Position | None:
-        """Adds tasks for the matching files of some manifests to the answer, in order, as far as it has room, and for
+        """Adds tasks for the matching files of some manifests to the answer, in order, while it has room, and for
         the first `count` of them. Returns the position of the first file that was not added, or of the first entry that
         was not read; None if there is neither, and after a manifest with which the answer to a whole scan has enough
         rows."""

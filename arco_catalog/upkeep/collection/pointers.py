@@ -38,7 +38,7 @@ async def _collect(run: Run, entities: Entities, batch: Sequence[Listed]) -> Non
 
 
 async def _delete_metadata_of_view(run: Run, key: str) -> bool:
-    """Deletes and counts the files that `_own_files` finds of a view with the pointer at this key, as far as they may
+    """Deletes and counts the files that `_own_files` finds of a view with the pointer at this key, if they may
     be removed, and counts the others in `files_left`; of a table, none. A dry run only counts. Returns true if the
     pointer may be deleted then, also if a file stays; false if the pointer no longer exists."""
     found = await run.read(key)

@@ -33,7 +33,7 @@ class Receipt:
 
 
 async def collect_receipts(run: Run, entities: Entities, pipeline: PipelineProgress, runner: BatchRunner) -> None:
-    """Deletes old receipts, pending and committed, as far as `_fate` and `_may_go` allow it, and old OpenLineage
+    """Deletes old receipts, pending and committed, if `_fate` and `_may_go` allow it, and old OpenLineage
     events, in one listing; a dry run only counts. A committed receipt is kept, for example, if the pipeline has not
     read the day, or if there still is a pending one. So the last batch of them is run after all pending ones."""
     committed: list[Listed] = []

@@ -78,7 +78,7 @@ class PurgeExecutor:
 
     async def execute(self, execution: Execution) -> TaskResult:
         """Executes one attempt of a purge, and returns the result. If the drop was undone, or the purge is over, the
-        result states that nothing was deleted. Raises `NotYet` if the purge must wait, `TaskFailed` if a retry can't
+        result is that nothing was deleted. Raises `NotYet` if the purge must wait, `TaskFailed` if a retry can't
         help, `LeaseLost`, and for a failed attempt that is retried other errors, such as `StoreError`."""
         try:
             return await _Purge(execution, self._delegate, self._anti_join).run()

@@ -360,7 +360,7 @@ async def test_an_address_without_a_listener_is_unavailable() -> None:
     with socket.socket() as deaf:  # bound, and it does not listen
         deaf.bind(("127.0.0.1", 0))
         address = ContainerEndpoint(f"http://127.0.0.1:{deaf.getsockname()[1]}/")
-        with pytest.raises(StoreUnavailable, match="does not answer"):
+        with pytest.raises(StoreUnavailable, match="gave no whole answer"):
             await ContainerCredentials(address, FakeRuntime().now_ms).current()
 
 
