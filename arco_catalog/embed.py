@@ -122,7 +122,7 @@ def serving(
     answers. Raises at the start what `open_app` raises, and `ModuleNotFoundError` without the extra `serve`; raises at
     the end of the context the error by which the server failed before.
     """
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with _listener() as listener:
         server = _Server(listener, store, warehouse, allowed_locations, _LOCAL if http is None else http)
         thread = threading.Thread(target=server.run, name="arco-catalog", daemon=True)
         thread.start()
@@ -134,6 +134,21 @@ def serving(
             thread.join()
         if server.failure is not None:
             raise server.failure
+
+
+def _listener() -> socket.socket:
+    """Returns a socket that listens on a free port of 127.0.0.1.
+
+    Its protocol is named since asyncio sends small answers at once (TCP_NODELAY) on connections of such sockets alone:
+    the second part of an answer would wait 40 ms for the client's acknowledgement of the first."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 class _Server:

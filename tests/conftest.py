@@ -28,6 +28,9 @@ stay_here()
 
 pytest.register_assert_rewrite("tests.storage_backends.contract")
 
+# Imports and the collection of tests make nearly no garbage: see `pytest_collection_finish`.
+gc.disable()
+
 NEEDS = {"engines": ("java", "mvn"), "infra": ("terraform",), "reconciler": ("java",)}
 """What the tests of a folder need besides Python. Others say so by the marker `needs`."""
 
@@ -50,6 +53,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def _missing_for(item: pytest.Item, *, needed: bool) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from arco_catalog.cli.store_doctor import Report
 from storage_backends import ANY
+from storage_backends.conformance.examine import ExaminationReport
 from storage_backends.open import open_store
-from tools.smoke_cloud import requests
+from tools.smoke_cloud import requests, trial
 from tools.smoke_cloud.__main__ import main
 from tools.smoke_cloud.steps import StepFailed
 from tools.support.emulators import store_server
@@ -73,6 +75,18 @@ def test_every_step_is_timed_and_counted_and_nothing_is_left(bucket: str, capsys
     assert "none lost, and the same answers again" in steps["16"]
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the examination of the store, and most of the concurrent commits: another test has them."""
+
+    async def nothing_wrong(*arguments: object) -> Report:
+        return Report({"wire": ExaminationReport({}, ())}, {}, {})
+
+    monkeypatch.setattr(trial, "report", nothing_wrong)
+    monkeypatch.setattr(requests, "WRITERS", 2)
+
+
+@pytest.mark.usefixtures("short")
 def test_credentials_that_reach_beside_the_table_are_found(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, steps = run(capsys, bucket, "--aws-role-arn", ROLE)
 
@@ -91,6 +105,7 @@ def test_a_store_that_ignores_conditions_gets_no_catalog(capsys: pytest.CaptureF
         assert "failed" in steps["store"]
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("error", [StepFailed("lost"), RuntimeError("unforeseen"), KeyboardInterrupt()])
 def test_what_was_made_is_removed_after_any_failure(
     bucket: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException

@@ -67,11 +67,13 @@ def _insert(spark: Sql, table: str, first: int, more: str) -> None:
 
 @pytest.mark.parametrize("table", [1, 2, 3], indirect=True)
 def test_scans_that_the_catalog_plans_find_the_same_rows(spark: Sql, either_lake: Lake, table: str) -> None:
+    """Spark judges every condition in one scan of all files: a scan of its own for each would read them again."""
     ours, theirs = f"{either_lake.name}_planned.{table}", f"{either_lake.name}.{table}"
 
-    for condition in FILTERS:
+    judged = spark(f"SELECT *, {', '.join(FILTERS)} FROM {theirs}")
+    for place, condition in enumerate(FILTERS, start=-len(FILTERS)):
         found = ordered(spark(f"SELECT * FROM {ours} WHERE {condition}"))
-        assert found == ordered(spark(f"SELECT * FROM {theirs} WHERE {condition}")), condition
+        assert found == ordered([row[: -len(FILTERS)] for row in judged if row[place]]), condition
     snapshots = [row[0] for row in spark(f"SELECT snapshot_id FROM {theirs}.snapshots ORDER BY committed_at")]
     for snapshot in snapshots:
         rows = ordered(spark(f"SELECT * FROM {ours} VERSION AS OF {snapshot} WHERE id > 12"))
