@@ -317,7 +317,7 @@ The catalog does not read CloudEvents, notifications of buckets, and files of Ja
 
 - **Values of documents** are counted before a document is parsed, by its commas and opening brackets:
   {memory.VALUE_BYTES} bytes of memory are taken for each, or by weight of its bytes if that is more
-  ([memory](operating.md#memory-and-connections)).
+  ([memory](operating.md#memory-and-connections)). The values of a metadata file of up to 128 KiB are not counted.
 - **All requests of a process** have {size_of(memory.REQUEST_MEMORY_BYTES)} of memory together
   (`ARCO_REQUEST_MEMORY`), of which those of one principal begin to use at most
   one part in {memory.OWNER_SHARE}. Tasks, collections and commands have
