@@ -73,16 +73,16 @@ ifneq ($(MISSING),)
 	@if [ "$${CI:-}" = true ]; then echo "With CI=true all must be there." >&2; exit 1; fi
 endif
 
-# Parts run beside each other, the longest first, so that no core is idle before the last of them. One more than there are
-# cores, since some mostly wait: for JVMs, Terraform and gateways. What is not named here, or lacks its tools, is a part
-# together: tests-of-the-rest.
-JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
+# Parts run beside each other, the longest first, so that no core is idle before the last of them. Two more than there are
+# cores, since most wait for half of their time: for sleeps, JVMs, Terraform and gateways. What is not named here, or lacks
+# its tools, is a part together: tests-of-the-rest.
+JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 2)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
 LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short) \
   $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter node npm chromium,$(MISSING)),tests/console) $(if $(filter true,$(CI)),,static)
 ON_PYTHONS := $(patsubst %,tests-on-%,$(filter-out $(MISSING:python%=%),$(lastword $(OTHER_PYTHONS))))
-PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest tests/console $(ON_PYTHONS) tests/engines tests/simulation tests/cli tests/lambda_ \
-  tests/infra tests/reconciler tests/serve tests/storage_backends tests/fuzz static demo-short tests/packaging)
+PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest tests/engines tests/simulation tests/console tests/cli tests/operations \
+  tests/upkeep $(ON_PYTHONS) tests/lambda_ tests/infra tests/reconciler tests/serve tests/storage_backends tests/fuzz static demo-short tests/packaging)
 FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be, to collect garbage on threads of its own, or

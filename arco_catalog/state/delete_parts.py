@@ -89,11 +89,12 @@ class DeleteRows(NamedTuple):
     memory: int
 
     def select(self, rows: Sequence[int]) -> FileBatch | None:
-        """Returns the delete files in these rows, None unless all are remembered."""
+        """Returns the delete files in these rows, which are in order; None unless all are remembered."""
+        if not all(row in self.files for row in rows):
+            return None
         if len(rows) == len(self.files):
-            found = [*self.files.values()] if all(row in self.files for row in rows) else None
-            return None if found is None else FileBatch(found, self.memory)
-        return FileBatch.of([self.files[row] for row in rows]) if all(row in self.files for row in rows) else None
+            return FileBatch([*self.files.values()], self.memory)
+        return FileBatch.of([self.files[row] for row in rows])
 
 
 def encode_part(files: Iterable[ContentFile], partitions: PartitionKeys) -> bytes:
