@@ -25,6 +25,6 @@ async def get(context: RequestContext) -> Response:
 
 
 async def retry(context: RequestContext) -> Response:
-    """Resubmits a failed background task, and returns it. Raises `NotFound`, `Unsupported` in a read-only catalog,
+    """Submits a failed background task again, and returns it. Raises `NotFound`, `Unsupported` in a read-only catalog,
     and `BadRequest` for a task that has not failed, or that has changed since it was read."""
     return json_response(await retry_task(context.sessions.open(), context.params["task"]))

@@ -101,7 +101,7 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
     if operation.writes and not scope.write:
         raise Forbidden(
             f"Not signed: {operation.name} needs the right to write the table's files, which the caller lacks, or "
-            "nobody has, as for a table that follows another catalog's"
+            "which no caller has to a table that follows another catalog's"
         )
     headers = _signed_headers(request.headers, place.authority)
     if operation.name == "DeleteObjects":

@@ -30,7 +30,7 @@ class ParentRemoved(Exception):
 
 class NotInMemory(Exception):
     """A file's bytes are not in the operating system's cache, so that reading them waits for a disk; or whether they
-    are can't be told, or they are too many to be read without a thread."""
+    are is unknown, or they are too many to be read without a thread."""
 
 
 def store_error(key: str, error: OSError) -> StoreError:

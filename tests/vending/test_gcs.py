@@ -103,7 +103,7 @@ async def test_a_token_without_a_lifetime_ends_with_the_one_that_was_exchanged(r
     async with fake_cloud(answer) as cloud, connections(runtime) as outbound:
         (credential,) = await issuer(outbound, cloud, runtime).issue(GcpStorage(), scope("t"), "alice")
         unknown = issuer(outbound, cloud, runtime, OwnToken(None))
-        with pytest.raises(CredentialsRefused, match="does not state when"):
+        with pytest.raises(CredentialsRefused, match="states no whole number of seconds"):
             await unknown.issue(GcpStorage(), scope("t"), "alice")
 
     assert credential.expires_ms == runtime.ms + 3_000_000
