@@ -122,8 +122,8 @@ async def collect_on_schedule(timer: func.TimerRequest) -> None:
                 line = collection_line(
                     each.name,
                     completed=not stats.stopped,
-                    listed=stats.listed,
                     collected=stats.count,
+                    left=stats.left,
                     at_ms=_runtime.now_ms(),
                     namespace=None,
                 )

@@ -90,8 +90,8 @@ async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
         line = collection_line(
             catalog,
             completed=not stats.stopped,
-            listed=stats.listed,
             collected=stats.count,
+            left=stats.left,
             at_ms=runtime.now_ms(),
             namespace=namespace,
         )

@@ -31,23 +31,26 @@ async def open_catalog(
     `StoreError`.
 
     It tests the store first. A store that ignores conditions would lose commits, so a catalog on one is read-only
-    (docs/design/store.md); a store without conditional deletes is noted in the settings. After a failure the store at
-    `url` is closed, not those of prefixes.
+    (docs/design/store.md); a store without conditional deletes is noted in the settings. After a failure all stores
+    are closed.
     """
-    store = open_store(url)
+    opened: list[ObjectStore] = []
+
+    def open_one(place: str) -> ObjectStore:
+        opened.append(open_store(place))
+        return opened[-1]
+
+    store = open_one(url)
     try:
         verdict = await honours_conditions(store, runtime.ulid())
+        if not verdict.honoured:
+            settings = replace(settings, read_only_because=verdict.reason)
+        if not verdict.conditional_delete:
+            settings = replace(settings, lacks=(WITHOUT_CONDITIONAL_DELETE,))
+        return await build_with_recorded(settings, store, url, allowed, runtime, open_one)
     except BaseException:  # also if cancelled: the process may go on, and the connections would stay open
-        await store.close()
-        raise
-    if not verdict.honoured:
-        settings = replace(settings, read_only_because=verdict.reason)
-    if not verdict.conditional_delete:
-        settings = replace(settings, lacks=(WITHOUT_CONDITIONAL_DELETE,))
-    try:
-        return await build_with_recorded(settings, store, url, allowed, runtime, open_store)
-    except BaseException:
-        await store.close()
+        for each in opened:
+            await each.close()
         raise
 
 

@@ -38,6 +38,9 @@ class Kind(StrEnum):
     FEED_SEGMENT = "feed-segment"
 
 
+NOT_LISTED = frozenset({Kind.TOMBSTONE, Kind.METADATA_FILE, Kind.MANIFEST_LIST, Kind.CHECKPOINT})
+"""The kinds that are no objects of the catalog's state: files of tables, and entries in objects that stay."""
+
 WHY: Mapping[Kind, str] = {
     Kind.TOMBSTONE: "the table or view was purged, or dropped, and the time to undo that is over",
     Kind.POINTER: "no name leads to it: its create never committed, or its tombstone has been collected",

@@ -7,9 +7,9 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.planning.writes import PlannedWrite, RecordWrite
-from arco_catalog.state.borrowed import borrower_of
+from arco_catalog.state.borrowed import borrower_of, pending_borrowing
 from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
-from arco_catalog.state.entries import dropped_at, overlapping
+from arco_catalog.state.entries import PendingTransaction, dropped_at, overlapping
 from arco_catalog.state.fields import text, texts
 from arco_catalog.state.index import Edits, Index, tombstone_key
 from arco_catalog.state.locations import Location
@@ -249,4 +249,7 @@ def _refuse_overlap(index: Index, tombstone: Tombstone) -> Steps[None]:
             raise InTheWay(others[0].entity, location.uri, name=others[0].name, dropped=True)
         borrower = yield from borrower_of(index, location, tombstone.entity)
         if borrower is not None:
+            transaction = yield from pending_borrowing(index, location, borrower)
+            if transaction is not None:
+                raise PendingTransaction(transaction)
             raise InTheWay(borrower, location.uri, borrows=True)

@@ -181,6 +181,7 @@ class Session:
             request.key_policy,
             catalog.given_locations,
             catalog.first_version,
+            catalog.clock,
         )
         mounts = [Mount(mount.root, timed(mount.store)) for mount in catalog.mounts]
         self.hold = request.hold

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 
-from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.name_intents import settling
 from arco_catalog.protocol.catalog import Session
@@ -38,11 +38,11 @@ async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> bool:
     """Settles intents on names as `settle_decided` does, not intents on pointers, and returns whether it succeeded.
-    False after a failure of the store or an unknown outcome, which is only logged and counted: a later request that
-    reads an intent settles it, and so does the reconciler."""
+    False after a failure of the store, an unknown outcome or a corrupt record, which is only logged and counted: a
+    later request that reads an intent settles it, and so does the reconciler."""
     try:
         await settle_decided(session, decided)
-    except (StoreError, CommitStateUnknown) as error:
+    except (StoreError, CommitStateUnknown, InternalError) as error:
         session.note_failed_write("the registry commit that settles intents on names", error)
         return False
     return True

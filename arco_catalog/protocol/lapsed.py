@@ -29,8 +29,9 @@ async def settle_lapsed(
 ) -> int:
     """Settles the intents on names of decided transactions, and of ones that have outlived their lease, which it
     aborts. It examines at most `limit` transactions, the oldest first, until `should_stop` is true, and leaves
-    undecided ones within their lease. Returns the number of settled transactions. Raises `StoreError` if HEAD can't be
-    read; later reads and writes that fail are logged and counted, and left for the next run."""
+    undecided ones within their lease. Returns the number of settled transactions. Raises `StoreError` or
+    `InternalError` if HEAD can't be read; later reads and writes that fail are logged and counted, and left for the
+    next run."""
     waiting = pending_transactions((await session.state.head()).index)[:limit]
     settled = 0
     for batch in batches(waiting, AT_ONCE):

@@ -140,6 +140,10 @@ class CatalogAccess(RestrictedAccess):
         if cached is None or self.standing is None:  # a cached HEAD may be old: no caller is refused by it
             await self._read_now()
 
+    async def read_at(self, head: RegistryState) -> None:
+        """Reads the caller's rights in the realm from this HEAD of the realm."""
+        self.standing, _ = await self._found(head)
+
     async def page_key(self) -> bytes | None:
         """Returns the key of page tokens of the realm, which is created if the realm has none."""
         return await self._realm.page_key()

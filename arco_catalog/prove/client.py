@@ -84,7 +84,7 @@ class Client:
     async def send_again(self, keyed: KeyedRequest, server: int) -> None:
         """Sends a request with its key once more, at the end of a run. If its outcome was unknown, the observation of
         this answer replaces the first; else both are recorded for the checker, since they are to be equal. Records
-        nothing without an answer, and for status 5xx."""
+        neither without an answer, for status 5xx, and for an answer of a wrong form."""
         first = self._recorder.observations[keyed.observation]
         second = self._judge_again(keyed, (await self._network.send(keyed.request, server)).answer)
         if second is not None and first.status is Status.UNKNOWN:
@@ -103,11 +103,12 @@ class Client:
 
     def _judge_again(self, keyed: KeyedRequest, answer: Answer | None) -> Observation | None:
         """Returns the observation of another answer to a request, as sent at the time of the first; None without an
-        answer, and for status 5xx."""
+        answer, for status 5xx, and for an answer of a wrong form, which is recorded as foreign."""
         if answer is None or answer is NEVER_SENT or answer.status is Status.UNKNOWN:
             return None
         first = self._recorder.observations[keyed.observation]
-        return self._observation(first.operation, first.invoked, answer, keyed.bases, first.final)
+        again = self._observation(first.operation, first.invoked, answer, keyed.bases, first.final)
+        return None if again.status is Status.UNKNOWN else again
 
     async def _send(
         self, operation: Operation, request: Request, bases: Sequence[Base], step: Step, final: bool

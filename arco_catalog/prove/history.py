@@ -80,8 +80,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedRequest:
-    """The outcomes of one request that was sent twice under one idempotency key. That of `first` is known; that of
-    `second` too, unless the answer has another form than the specification requires."""
+    """The outcomes of one request that was sent twice under one idempotency key. Both are known."""
 
     first: Observation
     second: Observation

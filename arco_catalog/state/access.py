@@ -26,6 +26,7 @@ from arco_catalog.state.registry import FIRST_VERSION, Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
+from arco_catalog.state.store_clock import StoreClock
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import (
     ABSENT,
@@ -184,12 +185,13 @@ class State:
         key_policy: KeyPolicy | None = None,
         allowed_locations: Sequence[str] = (),
         first_version: int = FIRST_VERSION,
+        clock: StoreClock | None = None,
     ) -> None:
         """Makes the access of one request to the records of the catalog with these `paths`, through its `caches`.
         `limits` are those of the index's edits and segments, None for the defaults. A registry commit records
         `key_policy` if the catalog has no record of one; a catalog's first commit that does so records
         `allowed_locations` too. None, or an empty sequence, records nothing. The first commit of a registry has the
-        version `first_version`."""
+        version `first_version`. `clock` corrects the time of that record to the store's; None corrects nothing."""
         self.store = store
         self.paths = paths
         self._caches = caches
@@ -204,6 +206,7 @@ class State:
         self._key_policy = key_policy
         self._allowed_locations = allowed_locations
         self._first_version = first_version
+        self._clock = clock
         self._viewed: tuple[RegistryState, RegistryState] | None = None
         """A HEAD, and the same HEAD with the segments that this request has loaded."""
 
@@ -305,7 +308,8 @@ class State:
         spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
         commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
         if self._key_policy is not None and head.key_settings is None:
-            settings = KeySettings.first(self._key_policy, at_ms, is_new=head.version is None)
+            recorded_ms = at_ms if self._clock is None else self._clock.now_ms(at_ms)
+            settings = KeySettings.first(self._key_policy, recorded_ms, is_new=head.version is None)
             head = head.with_key_settings(settings)
             if self._allowed_locations and head.version is None:
                 head = head.with_allowed_locations(self._allowed_locations)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.state.fields import text, texts
+from arco_catalog.state.fields import optional_text, text, texts
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
@@ -152,12 +152,25 @@ def borrower_of(index: Index, location: Location, entity: str) -> Steps[str | No
 def borrowers_of(index: Index, location: Location, entity: str) -> Steps[Sequence[str]]:
     """Returns all entities, other than `entity`, that borrow from this location, from a path inside it, or by a widened
     path around it; each once. An entity that will do so only if an open transaction commits is one of them."""
+    found = (text(hold, "entity") for hold in (yield from _loans_from(index, location)))
+    return [*dict.fromkeys(each for each in found if each != entity)]
+
+
+def pending_borrowing(index: Index, location: Location, borrower: str) -> Steps[str | None]:
+    """Returns the open transaction without which the entity `borrower`, one of `borrowers_of`, would not borrow from
+    this location; None if it does so already."""
+    loans = [hold for hold in (yield from _loans_from(index, location)) if text(hold, "entity") == borrower]
+    transactions = [optional_text(hold, "transaction") for hold in loans]
+    return None if None in transactions else next(iter(transactions), None)
+
+
+def _loans_from(index: Index, location: Location) -> Steps[Sequence[JsonObject]]:
+    """Returns the entries by which entities borrow from this location, from a path inside it, or by a widened path
+    around it."""
     within, around = _borrowed_in(location.normal), [f"{_borrowed_in(path)}\n" for path in location.around()]
     yield Needs(scans=[Scan(prefix) for prefix in (within, *around)])
     holds = [hold for _, hold in index.scan(within)]
-    holds += [hold for prefix in around for _, hold in index.scan(prefix) if hold.get("direct") is not True]
-    found = (text(hold, "entity") for hold in holds)
-    return [*dict.fromkeys(each for each in found if each != entity)]
+    return holds + [hold for prefix in around for _, hold in index.scan(prefix) if hold.get("direct") is not True]
 
 
 def _borrowed_in(path: str) -> str:

@@ -61,9 +61,10 @@ class ExpiryRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A stored record of an expiry, the id of the task of that expiry, and the age of the record in
+    """A stored record of an expiry with its key, the id of the task of that expiry, and the age of the record in
     milliseconds by the store's clock."""
 
+    key: str
     task: str
     record: ExpiryRecord
     age_ms: int
@@ -81,4 +82,4 @@ async def read_expiry_records(state: State, entity: str) -> AsyncGenerator[Store
                 if found is not None:
                     task = listed.key.removeprefix(prefix).partition("/")[0]
                     record = ExpiryRecord.parse(found.body, listed.key)
-                    yield StoredRecord(task, record, found.now_ms - found.written_ms)
+                    yield StoredRecord(listed.key, task, record, found.now_ms - found.written_ms)

@@ -54,8 +54,8 @@ class KeyPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedPolicy:
-    """A policy of idempotency keys that the catalog had, or may have had, until a time in milliseconds since 1970: by
-    the store's clock, or by a server's own if a commit for another purpose saved the first settings."""
+    """A policy of idempotency keys that the catalog had, or may have had, until a time in milliseconds since 1970 of
+    the store's clock."""
 
     policy: KeyPolicy
     until_ms: int

@@ -165,7 +165,10 @@ class Paths:
         match = re.fullmatch(_HINT, key.removeprefix(self.open_tasks))
         if match is None:
             return None
-        time = datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        try:
+            time = datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        except ValueError:  # digits that are no date
+            return None
         return match[3], int(time.timestamp()) * 1000 + int(match[2])
 
     @property

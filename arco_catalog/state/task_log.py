@@ -109,7 +109,10 @@ async def list_tasks(state: State) -> list[str]:
         async for page in pages:
             for key in (listed.key for listed in page.entries):
                 hint = state.paths.read_open_task(key)
-                found[hint[0] if hint is not None else key.removeprefix(state.paths.tasks).partition("/")[0]] = None
+                if hint is not None:
+                    found[hint[0]] = None
+                elif not key.startswith(state.paths.open_tasks):
+                    found[key.removeprefix(state.paths.tasks).partition("/")[0]] = None
     return [*found]
 
 

@@ -188,14 +188,13 @@ class Execution:
             await self.renew()
 
     async def renew(self) -> None:
-        """Renews the lease of the task by storing its next version with the last checkpoint, and calls the guard if
-        there is one. Raises `LeaseLost`, also from the guard, and `StoreError` if the store fails or the outcome is
-        unknown: the lease then keeps its old end (docs/design/tasks.md#rule-5). A `StoreError` of the guard is raised,
-        too, after the lease was renewed."""
+        """Calls the guard if there is one, and then renews the lease of the task by storing its next version with the
+        last checkpoint. Raises `LeaseLost`, also from the guard, and `StoreError` if the store fails, also in the
+        guard, or the outcome is unknown: the lease then keeps its old end (docs/design/tasks.md#rule-5)."""
         self._files = 0
-        await self.advance(lambda task: task.renewed(record=self.runtime.ulid(), checkpoint=self._checkpoint))
         if self.guard is not None:
-            await self.guard(self.session())
+            await self.guard(self.session())  # first, so that no lease goes on whose guard can't check
+        await self.advance(lambda task: task.renewed(record=self.runtime.ulid(), checkpoint=self._checkpoint))
 
     async def advance(self, make: Callable[[Task], Task]) -> None:
         """Stores the next version of the task, which `make` returns for the last one, and so renews the lease. Raises
@@ -238,7 +237,7 @@ class Execution:
                 await self.renew()
             except StoreError as error:  # the lease has its old end, before which the loop tries again
                 _LOG.warning(
-                    "the store did not confirm the renewal of the lease of %s, or the check after it failed; the "
+                    "the store did not confirm the renewal of the lease of %s, or the check before it failed; the "
                     "worker tries both again before the lease ends: %s",
                     name_in_log(self.task),
                     error,

@@ -12,9 +12,9 @@ MAX_REASONS = 20
 class FeedStats:
     """The counts of steps of a sequencer: `records` that it numbered, `segments` that it made, `lost_segments` that
     another sequencer made first, `gaps` in the feed, tables or views that could not be read (`failed`, and the first
-    `reasons`), and runs that ended with an error and subscriptions whose task could not be made (`errors`). `lag_ms` is
-    the maximum age of a change that entered, by the wall clock; 0 if none did. `is_end` is whether the last step
-    entered all that it found."""
+    `reasons`), runs that ended with an error (`errors`), and subscriptions whose task could not be made (`waiting`).
+    `lag_ms` is the maximum age of a change that entered, by the wall clock; 0 if none did. `is_end` is whether the last
+    step entered all that it found."""
 
     records: int = 0
     segments: int = 0
@@ -22,9 +22,15 @@ class FeedStats:
     gaps: int = 0
     failed: int = 0
     errors: int = 0
+    waiting: int = 0
     lag_ms: int = 0
     is_end: bool = False
     reasons: list[str] = field(default_factory=list)
+
+    @property
+    def all_failed(self) -> int:
+        """The number of failures of all kinds."""
+        return self.failed + self.errors + self.waiting
 
     def fails(self, reason: str) -> None:
         """Counts a table or view that the sequencer could not read, and adds the `reason` to the reasons, up to
@@ -42,5 +48,6 @@ class FeedStats:
         self.gaps += other.gaps
         self.failed += other.failed
         self.errors += other.errors
+        self.waiting += other.waiting
         self.lag_ms = max(self.lag_ms, other.lag_ms)
         self.is_end = other.is_end

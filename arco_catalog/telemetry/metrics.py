@@ -285,7 +285,8 @@ OF_FEED = (
         Series("arco_event_gaps_total", "counter"),
     ),
     Metric(
-        "Runs of the sequencer that ended with an error, and tables or views whose commits could not be read",
+        "Runs of the sequencer that ended with an error, tables or views whose commits could not be read, and "
+        "subscriptions whose task could not be made",
         "EventsFailed",
         CloudWatch("Count"),
         Series("arco_events_failed_total", "counter"),

@@ -75,7 +75,7 @@ class TaskCounts:
             (self._expiries_failed, stats.expiries.failed),
             (self._events, stats.feed.records),
             (self._event_gaps, stats.feed.gaps),
-            (self._events_failed, stats.feed.failed + stats.feed.errors),
+            (self._events_failed, stats.feed.all_failed),
             (self._events_delivered, stats.deliveries.accepted),
             (self._events_set_aside, stats.deliveries.set_aside),
             (self._deliveries_failed, stats.deliveries.failed),

@@ -38,7 +38,7 @@ def tasks_line(warehouse: str, stats: WorkStats, *, at_ms: int, namespace: str |
         "ExpiriesFailed": stats.expiries.failed,
         "EventsNumbered": stats.feed.records,
         "EventGaps": stats.feed.gaps,
-        "EventsFailed": stats.feed.failed + stats.feed.errors,
+        "EventsFailed": stats.feed.all_failed,
         "EventsDelivered": stats.deliveries.accepted,
         "EventsSetAside": stats.deliveries.set_aside,
         "DeliveriesFailed": stats.deliveries.failed,

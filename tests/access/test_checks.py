@@ -7,11 +7,14 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.shapes import Fields
+from arco_catalog.operations.management import privilege_check
 from arco_catalog.planning.held_grants import catalog_roles_of
 from arco_catalog.planning.privilege_check import MAX_CHECKS
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
+from arco_catalog.protocol.lookup import load
+from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
-from arco_catalog.state.needs import Steps
+from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.roles import grant_key
 from tests.access.lake import DB, NAMESPACES, Lake, T
 from tests.access.test_budgets import CountedCatalog
@@ -346,6 +349,21 @@ async def test_a_batch_looks_up_the_grants_around_its_securables_once(
 
     assert {each["allowed"] for each in found} == {False}
     assert 2 <= len(keys) < 20
+
+
+async def test_a_batch_rests_on_one_head_of_the_realm(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    await lake.app.principal("reader", ON_T)
+
+    async def revoke_meanwhile(state: State, index: Index, needs: Needs) -> None:
+        monkeypatch.setattr(privilege_check, "load", load)
+        await load(state, index, needs)
+        role = f"{MANAGEMENT}/principals/reader/principal-roles/reader-role"
+        assert (await lake.app.root.delete(role)).status == 204
+
+    monkeypatch.setattr(privilege_check, "load", revoke_meanwhile)
+
+    assert [each["allowed"] for each in await check(lake.app.root, of("reader", ON_T))] == [True]
+    assert [each["allowed"] for each in await check(lake.app.root, of("reader", ON_T))] == [False]
 
 
 async def test_a_batch_is_parsed_once_and_reads_the_roles_of_each_principal_once(

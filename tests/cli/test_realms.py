@@ -467,6 +467,37 @@ def test_the_backup_of_a_realm_is_restored_where_none_of_its_registries_is_left(
     assert "db.t" in store.run("ls", "-R", "--warehouse", "arco")
 
 
+def test_the_restore_of_a_realm_continues_after_a_stop_between_the_heads_of_its_catalogs(
+    store: Store, tmp_path: Path
+) -> None:
+    store.table("arco", "t")
+    store.run("backup", "--to", f"{tmp_path}/backup")
+    shutil.rmtree(store.folder)
+    store.folder.mkdir()
+    store.run("restore", "--from", f"{tmp_path}/backup")
+    [realm] = store.folder.glob("**/_realm/core/manifest.json")
+    heads = [*store.folder.glob("**/_catalog/core/manifest.json")]
+    kept = heads.pop()
+    before = kept.read_bytes()
+    for head in (realm, *heads):  # as a run leaves it that is stopped after its first HEAD
+        head.unlink()
+
+    store.run("restore", "--from", f"{tmp_path}/backup")
+
+    assert kept.read_bytes() == before
+    assert "db.t" in store.run("ls", "-R", "--warehouse", "arco")
+
+
+def test_the_backup_of_a_realm_is_not_restored_over_a_catalog_that_is_not_of_it(store: Store, tmp_path: Path) -> None:
+    store.run("backup", "--to", f"{tmp_path}/backup")
+    [realm] = store.folder.glob("**/_realm")
+    realm.rename(tmp_path / "realm")
+
+    refused = store.run("restore", "--from", f"{tmp_path}/backup", code=1)
+
+    assert "_catalog/core/manifest.json exists: restore a backup into a store that has neither the realm" in refused
+
+
 @pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])
 def test_a_backup_has_the_other_catalogs_of_a_realm_with_a_damaged_one(
     store: Store, tmp_path: Path, gone: bool

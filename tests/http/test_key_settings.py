@@ -15,12 +15,13 @@ from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.key_resolution import set_key_policy
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.key_settings import SEARCH_MS, Dialect, KeyPolicy
+from arco_catalog.state.store_clock import PRECISION_MS
 from storage_backends.memory import MemoryStore
 from tests.simulation.rule_mutations_for_keys import (
     a_change_that_requests_under_way_do_not_notice,
     a_refusal_in_a_new_catalog_that_leaves_no_record,
 )
-from tests.support.fake_runtime import FakeRuntime
+from tests.support.fake_runtime import FakeRuntime, WrongClock
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import schema, uuid7
 
@@ -278,6 +279,22 @@ async def test_a_catalog_of_earlier_versions_takes_the_setting_of_the_first_serv
     assert settings is not None
     assert settings.policy == POLARIS
     assert settings.previous_policies(servers.clock.now_ms()) == [ICEBERG]
+
+
+@pytest.mark.parametrize("ahead_ms", [-3_600_000, 3_600_000])
+async def test_the_first_settings_have_the_time_of_the_store(servers: Servers, ahead_ms: int) -> None:
+    right = servers.clock
+    catalog = build_catalog(Settings("wh"), servers.store, "memory:///", (), right)
+    request = OperationRequest("CLI", "", "", None, "operator", {}, right.now_ms() + 60_000)
+    await init_catalog(catalog.session(request, ALLOW_ALL))
+    servers.clock = WrongClock(right, ahead_ms)
+
+    await servers.start_with_namespace(POLARIS)
+
+    settings = (await catalog.session(request, ALLOW_ALL).state.head()).key_settings
+    assert settings is not None
+    [replaced] = settings.replaced
+    assert abs(replaced.until_ms - right.ms) <= PRECISION_MS
 
 
 async def test_a_refusal_in_a_new_catalog_binds_servers_of_every_dialect(servers: Servers) -> None:

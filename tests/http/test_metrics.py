@@ -15,6 +15,7 @@ from arco_catalog.http.asgi import Message
 from arco_catalog.iceberg.errors import UnknownReason
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.request_stats import Outcome, RequestStats, ScanCache, ScanCounts
+from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.tasks.work_stats import ExpiryStats, WorkStats
 from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.collectors import page_of
@@ -282,6 +283,13 @@ class TestTasks:
         names = ("expired_snapshots", "cleaned_snapshots", "expired_files", "expiries_held_back", "expiries_failed")
         assert [registry.get_sample_value(f"arco_{name}_total") for name in names] == [10, 8, 6, 4, 2]
 
+    def test_of_a_feed_with_a_subscription_without_a_task_have_the_lag_of_the_feed(self) -> None:
+        registry = CollectorRegistry()
+        TaskCounts(registry, FakeRuntime().now_ms).count("one", WorkStats(feed=FeedStats(waiting=1, lag_ms=2_000)))
+
+        assert registry.get_sample_value("arco_events_lag_seconds") == 2
+        assert registry.get_sample_value("arco_events_failed_total") == 1
+
     def test_of_a_catalog_that_is_gone_count_no_longer(self) -> None:
         registry, clock = CollectorRegistry(), FakeRuntime()
         counts = TaskCounts(registry, clock.now_ms)
@@ -330,7 +338,7 @@ class TestTheTable:
                 + tasks_line("wh", WorkStats(error="x"), at_ms=0, namespace=None),
             ),
             (OF_WALKS, reconcile_line("wh", ReconcileStats(), began_ms=0, ended_ms=1, namespace=None)),
-            (OF_COLLECTIONS, collection_line("wh", completed=True, listed=2, collected=1, at_ms=0, namespace=None)),
+            (OF_COLLECTIONS, collection_line("wh", completed=True, collected=1, left=1, at_ms=0, namespace=None)),
         ],
     )
     def test_has_fields_that_the_lines_have(self, metrics: tuple[Metric, ...], line: str) -> None:

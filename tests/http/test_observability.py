@@ -634,7 +634,7 @@ class TestMetrics:
     def test_a_run_that_found_nothing_to_do_pays_only_for_the_metrics_that_alarms_wait_for(self) -> None:
         walk = reconcile_line("wh", ReconcileStats(pointers=9), began_ms=0, ended_ms=7, namespace=NAMESPACE)
         look = tasks_line("wh", WorkStats(), at_ms=0, namespace=NAMESPACE)
-        collection = collection_line("wh", completed=True, listed=0, collected=0, at_ms=0, namespace=NAMESPACE)
+        collection = collection_line("wh", completed=True, collected=0, left=0, at_ms=0, namespace=NAMESPACE)
 
         parsed = [loads(line.encode()) for line in (walk, look, collection)]
 
@@ -658,7 +658,7 @@ class TestMetrics:
         done, stopped = (
             loads(
                 collection_line(
-                    "wh", completed=completed, listed=900, collected=200, at_ms=0, namespace=NAMESPACE
+                    "wh", completed=completed, collected=200, left=700, at_ms=0, namespace=NAMESPACE
                 ).encode()
             )
             for completed in (True, False)

@@ -8,8 +8,12 @@ import pytest
 
 from arco_catalog.cli.program import build_parser, main
 from arco_catalog.operations.environment import catalog_to_serve, settings_from_env
+from arco_catalog.operations.open import open_catalog
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.locations import Location
 from arco_catalog.state.runtime import SystemRuntime
+from storage_backends import ObjectStore
+from storage_backends.memory import MemoryStore
 from tools.support.s3_servers import S3Server
 
 STORE = {"ARCO_STORE": "memory:", "ARCO_WAREHOUSE": "wh"}
@@ -92,3 +96,22 @@ def test_an_invalid_size_is_reported_with_its_variable() -> None:
         ValueError, match="ARCO_CACHE_MEMORY: expected a size of 1MB or more, such as 64MB or 1GB, got '8'"
     ):
         settings_from_env({**STORE, "ARCO_CACHE_MEMORY": "8"})
+
+
+async def test_a_catalog_that_cannot_be_opened_leaves_no_store_open() -> None:
+    opened: list[str] = []
+
+    class Counted(MemoryStore):
+        async def close(self) -> None:
+            opened.pop()
+
+    def open_one(url: str) -> ObjectStore:
+        if url.endswith("/bad"):
+            raise ValueError("a bad prefix")
+        opened.append(url)
+        return Counted()
+
+    with pytest.raises(ValueError, match="a bad prefix"):
+        await open_catalog(Settings("wh"), "s3://b", ["s3://good", "s3://other/bad"], SystemRuntime(), open_one)
+
+    assert opened == []

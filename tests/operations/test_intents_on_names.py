@@ -311,6 +311,23 @@ async def test_a_decision_that_cannot_be_read_keeps_no_other_from_being_settled(
     assert session.stats.dropped_writes == 1
 
 
+async def test_a_head_that_is_corrupt_by_then_does_not_end_the_run(
+    fixture: CatalogFixture, store: ScriptedStore, clock: FakeRuntime
+) -> None:
+    await dies_before_its_decision(fixture, creation("c"), creation("d"))
+    clock.ms += LEASE_MS
+    session = fixture.another().session()
+
+    async def corrupt() -> None:
+        await store.put(fixture.catalog.paths.manifest, b"no JSON", ANY)
+
+    store.rules = [Rule(put("/transactions/"), then=corrupt, times=1)]
+
+    assert await lapsed.settle_lapsed(session) == 0
+
+    assert session.stats.dropped_writes == 1
+
+
 async def test_names_whose_transaction_is_gone_are_free(fixture: CatalogFixture) -> None:
     await dies_before_its_decision(fixture, creation("c"), creation("d"))
     (gone,) = await waiting(fixture)

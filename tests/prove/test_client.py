@@ -8,7 +8,7 @@ from arco_catalog.prove.client import Client, Recorder
 from arco_catalog.prove.history import Kind, Operation, Status
 from arco_catalog.prove.network import Delivery, Network
 from arco_catalog.prove.program import Fault, Step
-from arco_catalog.prove.requests import Paths, Request
+from arco_catalog.prove.requests import CREATOR, Paths, Request
 
 LISTING = Step(Operation("l", Kind.LIST))
 
@@ -51,3 +51,32 @@ def test_a_listing_without_one_of_its_pages_is_unknown() -> None:
 def test_an_answer_that_is_no_listing_is_unknown_and_counted() -> None:
     status, _, _, foreign = listed(Answer(200, {"identifiers": 1}))
     assert (status, foreign) == (Status.UNKNOWN, ["l"])
+
+
+TABLE = Answer(200, {"metadata": {"properties": {CREATOR: "c"}, "table-uuid": "u", "location": "l"}})
+FOREIGN = Answer(200, {"metadata": 1})
+
+
+def created_twice(*answers: Answer | None) -> Recorder:
+    """What is recorded of a create whose request is sent again with its key."""
+    recorder = Recorder(lambda: 0, lambda: "key", count())
+    client = Client(AnsweringNetwork(*answers), Paths("", "n"), recorder)
+
+    async def create_twice() -> None:
+        await client.run(Step(Operation("c", Kind.CREATE, ("t",))))
+        await client.send_again(recorder.keyed[0], 0)
+
+    asyncio.run(create_twice())
+    return recorder
+
+
+def test_a_second_answer_of_a_wrong_form_is_foreign_and_is_not_compared_with_the_first() -> None:
+    recorder = created_twice(TABLE, FOREIGN)
+    assert (recorder.repeated, recorder.foreign) == ([], ["c"])
+    assert len(created_twice(TABLE, TABLE).repeated) == 1
+
+
+def test_a_second_answer_of_a_wrong_form_does_not_replace_an_unknown_outcome() -> None:
+    recorder = created_twice(None, FOREIGN)
+    assert [each.code for each in recorder.observations] == [None]
+    assert recorder.foreign == ["c"]

@@ -9,8 +9,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.task import TABLE_PURGE, TRANSITIONS, Status, Task
-from arco_catalog.state.task_log import append_task, due_hints, put_hint, read_task
-from storage_backends import Cursor, Page
+from arco_catalog.state.task_log import append_task, due_hints, list_tasks, put_hint, read_task
+from storage_backends import ABSENT, Cursor, Page
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, ScriptedStore, lost, put
 
@@ -169,6 +169,17 @@ async def test_due_hints_are_found_and_the_oldest_first(kind: type[ScriptedStore
     for task, not_before in {"a": NOW_MS, "b": NOW_MS - 2_001, "c": NOW_MS + 1, "d": NOW_MS - 2_000}.items():
         await put_hint(state(store), task, not_before)
     assert (await read_due(store))[0] == ["b", "d", "a"]
+
+
+async def test_an_object_among_the_hints_whose_digits_are_no_date_is_neither_a_hint_nor_a_task() -> None:
+    clock = FakeRuntime()
+    store = ScriptedStore(clock.now_ms)
+    state = State(store, Paths("wh"), Caches.of(1 << 20), clock)
+    key = f"{state.paths.open_tasks}20261399T000000000Z-x"
+    await store.put(key, b"", ABSENT)
+
+    assert state.paths.read_open_task(key) is None
+    assert await list_tasks(state) == []
 
 
 async def test_a_look_lists_no_further_than_to_the_first_hint_that_is_not_due() -> None:

@@ -16,6 +16,7 @@ from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed, TaskResu
 from arco_catalog.tasks.lease import LeaseLost
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.tasks.worker import TASKS_AT_ONCE, Worker
+from storage_backends import StoreUnavailable
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import DOWN, Rule, ScriptedStore, put
 from tools.support.catalog_fixture import CatalogFixture
@@ -382,6 +383,23 @@ async def test_a_worker_that_cannot_renew_its_lease_stops(tasks: Tasks) -> None:
     began = tasks.runtime.ms
     assert await tasks.run() == 1
     assert stopped == [True]
+    assert tasks.runtime.ms - began <= 300_000
+    assert (await tasks.task()).status is Status.RUNNING
+
+
+async def test_a_worker_whose_guard_cannot_check_stops_when_its_lease_ends(tasks: Tasks) -> None:
+    async def unread(_: Session) -> None:
+        raise StoreUnavailable("HEAD can't be read")
+
+    async def endless(execution: Execution) -> None:
+        execution.guard = unread
+        for _ in range(1_000):
+            await tasks.runtime.sleep(1)
+
+    await tasks.hint()
+    tasks.executor.steps = [endless]
+    began = tasks.runtime.ms
+    assert await tasks.run() == 1
     assert tasks.runtime.ms - began <= 300_000
     assert (await tasks.task()).status is Status.RUNNING
 

@@ -16,7 +16,6 @@ from arco_catalog.planning.privilege_check import Check, GrantPath, path_in_cata
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out, load
-from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.protocol.policy import PolicyAccess
 from arco_catalog.protocol.rights import CatalogAccess
 from arco_catalog.state.access import State
@@ -89,7 +88,7 @@ class _Batch:
             return None
         identity, warehouse = Identity(principal.entity), self.session.settings.warehouse
         access = CatalogAccess(self.registry, self.realm.judgements, warehouse, entry, identity, ())
-        await access.read(Freshness.MOVED)
+        await access.read_at(self.realm_head)
         return self._subject_of(access.standing)
 
     def _subject_of(self, standing: Standing | None) -> _Subject | None:

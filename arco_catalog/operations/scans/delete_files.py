@@ -177,14 +177,14 @@ class DeleteFiles:
     async def _make(self, part: "_Part") -> None:
         """Makes a part of the index from the manifests, takes memory for the bytes, and keeps them in the plan. Stores
         the part if the catalog may be written and the part has at most `MAX_PART_BYTES`, and then forgets the bytes if
-        the plan keeps more than `KEPT_BYTES`. A failure to store it is only noted."""
+        the plan keeps more than `KEPT_BYTES`. A failure to store it is only noted, and the bytes are kept."""
         files = await self._entries(part.run, self._selection_of_all)
         body = await off_loop(FILE_BYTES * len(files), partial(encode_part, self._checked(files), self._partitions))
         self._free()
         held = await self._session.hold.take(len(body))
         part.stored.header, part.stored.known = read_header(body), body
-        if len(body) <= MAX_PART_BYTES and self._session.settings.read_only_because is None:
-            await part.stored.create(body)
+        may_store = len(body) <= MAX_PART_BYTES and self._session.settings.read_only_because is None
+        if may_store and await part.stored.create(body):
             self._forget_from([part])
             held.shrink(len(part.stored.known))
 

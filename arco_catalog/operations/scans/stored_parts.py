@@ -42,12 +42,15 @@ class StoredPart:
             with suppress(InvalidPart):
                 self.header, self.known = read_header(found.body), found.body
 
-    async def create(self, body: bytes) -> None:
-        """Stores the part, at best effort: without it the next plan makes it again. A failure is only noted."""
+    async def create(self, body: bytes) -> bool:
+        """Stores the part, at best effort, and returns whether that succeeded: without it the next plan makes it again.
+        A failure is only noted."""
         try:
             await self._session.state.create(self.key, body)
         except (StoreError, KeyConflict) as error:
             self._session.note_failed_write("the part of an index of deletes", error)
+            return False
+        return True
 
     async def rows(self, hashes: Set[int], work: LoopWork, memory: Memory) -> Sequence[BlockRows]:
         """Returns the rows that have one of these hashes, by block. It takes the bytes that the search needs from

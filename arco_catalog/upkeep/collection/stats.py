@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.planning.collection import WHY, Kind
+from arco_catalog.planning.collection import NOT_LISTED, WHY, Kind
 
 MAX_EXAMPLES = 100
 """Maximum records that could not be read and are named; all are counted."""
@@ -47,6 +47,11 @@ class CollectionStats:
     def count(self) -> int:
         """The number of objects of all kinds that were collected, or by a dry run would be."""
         return sum(each.count for each in self.kinds.values())
+
+    @property
+    def left(self) -> int:
+        """The number of objects of the catalog's state that the collection listed and left."""
+        return self.listed - sum(each.count for kind, each in self.kinds.items() if kind not in NOT_LISTED)
 
     @property
     def bytes(self) -> int:

@@ -25,10 +25,13 @@ async def collect_tasks(run: Run, entities: Entities, runner: BatchRunner) -> No
 
 async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
     """Yields batches of hints that are due and older than the retention of orphans, and of versions of tasks that are
-    older than the retention of tasks: in a batch at most one of a task, which may be in several batches."""
+    older than the retention of tasks: in a batch at most one of a task, which may be in several batches, but not in
+    those of a dry run, which would count it again."""
     paths = run.paths
     hints: list[Listed] = []
     due: dict[str, Listed] = {}
+    counted: set[str] = set()
+    """The tasks in the batches of a dry run."""
     async with aclosing(run.pages(paths.tasks)) as pages:
         async for page, now_ms in pages:
             for each in page:
@@ -37,13 +40,14 @@ async def _batches(run: Run) -> AsyncGenerator[Batch[Listed, None], None]:
                     waits = hint is None or hint[1] > now_ms
                     if not waits and is_older(each.written_ms, now_ms, run.retention.orphans_ms):
                         hints.append(each)
-                elif is_older(each.written_ms, now_ms, run.retention.tasks_ms):
+                elif is_older(each.written_ms, now_ms, run.retention.tasks_ms) and _task(run, each) not in counted:
                     due[_task(run, each)] = each
             if len(hints) >= BATCH:
                 yield Batch(_collect_hints, hints)
                 hints = []
             if len(due) >= BATCH:
                 yield Batch(_collect_ended, [*due.values()])
+                counted |= set() if run.delete else due.keys()
                 due = {}
     if hints:
         yield Batch(_collect_hints, hints)

@@ -64,8 +64,10 @@ async def subscribe(
             token = None  # the feed begins later, and everything in it is new
     made = wanted if token is None else wanted.delivered(number_of(token), token)
     outcome = await session.state.swap(session.state.paths.subscription(made.name), made.body, None)
-    found = None if isinstance(outcome, Applied) else await read_subscription(session.state, made.name)
-    if found is not None and found.subscription.id != made.id:
+    if isinstance(outcome, Applied):
+        return made
+    found = await read_subscription(session.state, made.name)
+    if found is None or found.subscription.id != made.id:  # None: it was in use, and is removed since
         raise AlreadyExists(f"There is a subscription {made.name!r} already: remove it first, or use another name")
     return made
 

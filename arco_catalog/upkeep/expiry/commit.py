@@ -1,6 +1,6 @@
 """The commit that removes what has expired of a table (docs/design/expiry.md#rule-3)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from arco_catalog.iceberg import table
@@ -38,11 +38,12 @@ RetentionOf = Callable[[Properties], Retention]
 @dataclass(frozen=True, slots=True)
 class ExpiryPlan:
     """What expires of one state of a table, and the record of it. `held_back` is why nothing may expire, None if it
-    may."""
+    may. `lost` are the keys of records that were written before a commit that did not apply."""
 
     expiry: Expiry = Expiry()
     record: ExpiryRecord = ExpiryRecord(0)
     held_back: str | None = None
+    lost: Sequence[str] = ()
 
 
 def plan_expiry(document: JsonObject, retention_of: RetentionOf, now_ms: int) -> ExpiryPlan:
@@ -86,6 +87,8 @@ class ExpireSnapshots(CommitRelation):
         self._entity = entity
         self._retention_of = retention_of
         self.found = ExpiryPlan()
+        self.records: list[str] = []
+        """The keys of the records of all attempts."""
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PointerCommit | NoOp | Prerequisite:
         """Plans what expires of the table that was read, which is then in `found`, and a record of it, which is written
@@ -111,6 +114,7 @@ class ExpireSnapshots(CommitRelation):
             return change
         commit = commit_key(self._entity, change.successor.metadata.location)
         key = self.session.state.paths.expiry_record(self._entity, self._task, commit)
+        self.records.append(key)
         return replace(change, first=[*change.first, RecordWrite(key, self.found.record.body)])
 
 
@@ -119,4 +123,5 @@ async def expire_snapshots(session: Session, commit: ExpireSnapshots, namespace:
     time, and returns what it removed, or why it removed nothing. Raises the errors of a commit."""
     async with session.lock_table(namespace, name, lambda: True):
         await run(session, commit)
-    return commit.found
+    is_made = commit.found.held_back is None and bool(commit.found.expiry.updates)
+    return replace(commit.found, lost=commit.records[:-1] if is_made else commit.records)

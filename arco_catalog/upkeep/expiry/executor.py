@@ -10,7 +10,7 @@ from arco_catalog.planning.purge import ClosedCatalog, require_open
 from arco_catalog.planning.upkeep_policy import DAY_MS, InvalidPolicy, SnapshotExpiry
 from arco_catalog.protocol.evidence import fence_pointer
 from arco_catalog.protocol.lookup import carry_out
-from arco_catalog.state.expiry_record import ExpiryRecord, read_expiry_records
+from arco_catalog.state.expiry_record import StoredRecord, read_expiry_records
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.locations import Location
 from arco_catalog.state.purge_progress import count_in
@@ -95,7 +95,8 @@ async def _commit(execution: Execution, table: LiveTable) -> TaskResult:
         # that what it would remove was not removed at that time.
         await fence_pointer(execution.session(), table.entry.entity)
     until_ms = execution.session().now_ms() + FILES_AGE_MS
-    removed = max(record.snapshots for record in records)
+    lost = () if plan is None else plan.lost
+    removed = max((each.record.snapshots for each in records if each.key not in lost), default=0)
     await execution.save({**execution.checkpoint, UNTIL: until_ms, "snapshots": removed})
     execution.stats().expiries.snapshots += removed
     raise NotYet(until_ms, _waiting(execution.checkpoint))
@@ -162,19 +163,20 @@ async def obstacle(sessions: Sessions, table: LiveTable) -> str | None:
     return await deletion_obstacle(sessions.session(), table.entry, own)
 
 
-async def _records_of_task(execution: Execution, table: LiveTable) -> Sequence[ExpiryRecord]:
+async def _records_of_task(execution: Execution, table: LiveTable) -> Sequence[StoredRecord]:
     """Returns the records that this task has written about the table."""
     stored = read_expiry_records(execution.session().state, table.entry.entity)
-    return [each.record async for each in stored if each.task == execution.task.id]
+    return [each async for each in stored if each.task == execution.task.id]
 
 
 async def _delete(execution: Execution, table: LiveTable | None) -> TaskResult:
     """Deletes the files that only expired snapshots need, and returns the counts. Deletes none, and returns the reason,
-    if the table was dropped or may not be expired any more, or if another one may use files of it or lends it some."""
+    if the table was dropped, follows another catalog or may not be expired any more, or if another one may use files of
+    it or lends it some."""
     checkpoint = execution.checkpoint
     removed = f"Removed {count_in(checkpoint, 'snapshots'):,} snapshots"
     if table is None:
-        return TaskResult(f"{removed}; their files are kept, since the table was dropped", {})
+        return TaskResult(f"{removed}; their files are kept: the table was dropped, or follows another catalog", {})
     kept_for = await obstacle(execution, table) or await _sharer(execution, table)
     if kept_for is not None:
         return TaskResult(f"{removed}; their files are kept: {kept_for}", {"kept_for": kept_for})

@@ -41,7 +41,7 @@ class FeedWork:
             session = task_session(self._catalog, "events", self._catalog.runtime.now_ms() + RUN_MS)
             try:
                 await self._sequencer.run(session, stats)
-                stats.errors += await self._deliveries.submit_due(session)
+                stats.waiting += await self._deliveries.submit_due(session)
             except (StoreError, CatalogError) as error:
                 stats.errors += 1
                 _LOG.warning("the work on the event feed of %s failed, and the next run goes on: %s", warehouse, error)

@@ -44,5 +44,5 @@ def require_known(examination: Examination, data: Scope) -> None:
     """Raises `NoSuchTable` if a name in `data.tables` is that of no Iceberg table or view in the registry, live or
     dropped. Returns without a check if the registry's index could not be read completely."""
     unknown = data.tables - {relation.name for relation in examination.relations.values()}
-    if unknown and examination.index_read:
+    if unknown and examination.entries_read:
         raise NoSuchTable(f"Table does not exist: {min(unknown)}")

@@ -54,7 +54,7 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
     """Examines the entries in the index of HEAD and the values to which they refer, yields the findings, and adds the
     tables, views and other facts to the examination for later parts."""
     seen = _IndexFacts()
-    complete = True
+    complete, readable = True, True
     async for item in _entries(examination, index):
         if isinstance(item, Finding):
             complete = False
@@ -63,9 +63,10 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
         try:
             _note(examination, seen, *item)
         except InternalError as error:
+            readable = False
             yield Finding(Code.ENTRY_UNREADABLE, item[0].replace("\n", " "), error.message)
-    examination.index_read = complete
-    if complete:  # otherwise a missing entry may be in a segment that can't be read
+    examination.index_read, examination.entries_read = complete, complete and readable
+    if examination.entries_read:  # otherwise a missing entry may be one that can't be read
         for finding in _misfits(examination, seen):
             yield finding
 

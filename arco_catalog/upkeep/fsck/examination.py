@@ -80,6 +80,9 @@ class Examination:
     """The sequence number of HEAD."""
     index_read: bool = False
     """Whether all segments of the registry's index could be read; an entry that can't be read does not count."""
+    entries_read: bool = False
+    """Whether all entries of the registry's index could be read. Only then is something not in it if no entry has
+    it."""
     examined: int = 0
     """The number of objects that were examined."""
     at: str = ""

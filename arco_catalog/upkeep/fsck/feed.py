@@ -3,7 +3,7 @@
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.operations.feed import read_segment
-from arco_catalog.state.feed import FIRST_NUMBER, FeedSegment
+from arco_catalog.state.feed import FeedSegment
 from arco_catalog.state.feed_cursors import CursorShard
 from arco_catalog.state.feed_floor import read_feed_floor
 from arco_catalog.state.listing import list_objects
@@ -14,13 +14,14 @@ from arco_catalog.upkeep.fsck.findings import Finding
 
 async def examine_feed(examination: Examination) -> Findings:
     """Examines the objects of the event feed, and yields the findings. Segments before the floor are not examined: an
-    interrupted collection left them. A floor that can't be read is a finding, and then all segments are examined."""
+    interrupted collection left them. A floor that can't be read is a finding, and then all segments are examined, from
+    the first one that is there."""
     state, paths = examination.session.state, examination.paths
     try:
-        floor = await read_feed_floor(state)
+        floor: int | None = await read_feed_floor(state)
     except InternalError as error:
         yield Finding(Code.FEED_UNREADABLE, paths.feed_floor, error.message)
-        floor = FIRST_NUMBER
+        floor = None
     numbers: list[int] = []
     async for each in list_objects(state, f"{paths.state}/feed/"):
         first = paths.read_feed_segment(each.key)
@@ -34,15 +35,16 @@ async def examine_feed(examination: Examination) -> Findings:
                 yield Finding(Code.FEED_UNREADABLE, each.key, error.message)
         elif each.key != paths.feed_floor:
             yield Finding(Code.OBJECT_UNKNOWN, each.key, "no object of the catalog has such a key")
-    async for finding in _segments(examination, sorted(number for number in numbers if number >= floor), floor):
+    async for finding in _segments(examination, sorted(number for number in numbers if number >= (floor or 0)), floor):
         yield finding
 
 
-async def _segments(examination: Examination, numbers: list[int], floor: int) -> Findings:
+async def _segments(examination: Examination, numbers: list[int], floor: int | None) -> Findings:
     """Examines the segments that begin with these numbers, in ascending order. Yields findings for a segment that can't
-    be read, for a missing one before another, from `floor` on, and for one that names another predecessor."""
+    be read, for a missing one before another, from `floor` on, or for None from the first of these on, and for one that
+    names another predecessor."""
     before: FeedSegment | None = None
-    expected: int | None = floor
+    expected = floor
     for number in numbers:
         examination.look_at_one()
         key = examination.paths.feed_segment(number)

@@ -9,13 +9,13 @@ from arco_catalog.upkeep.fsck.registry import examine_registry
 
 
 async def check_realm(examination: Examination) -> Findings:
-    """Examines a realm's registry and records, without the state of its catalogs, and yields the findings. If the
-    registry's index could be read, folders with the state of catalogs that the realm does not have are findings too,
-    unless they were written a moment ago. Raises `StoreError`."""
+    """Examines a realm's registry and records, without the state of its catalogs, and yields the findings. If all
+    entries of the registry's index could be read, folders with the state of catalogs that the realm does not have are
+    findings too, unless they were written a moment ago. Raises `StoreError`."""
     for part in (examine_registry, examine_records):
         async for finding in part(examination):
             yield finding
-    if not examination.index_read:
+    if not examination.entries_read:
         return
     before_ms = examination.session.now_ms() - examination.settling_ms
     for folder, written_ms in sorted(examination.folders.items()):

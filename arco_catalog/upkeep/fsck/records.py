@@ -269,11 +269,13 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
                     Code.MARKER_GAP, key, f"this slot of a marker is missing, and the later slot {max(numbers)} exists"
                 )
             )
+            before = None
             continue
         try:
             slot = Slot.parse(found, key)
         except InternalError as error:
             findings.append(Finding(Code.MARKER_UNREADABLE, key, error.message))
+            before = None
             continue
         if before is not None and _is_foreign(before, slot):
             findings.append(

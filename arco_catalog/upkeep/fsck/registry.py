@@ -101,12 +101,13 @@ async def _examine_own_commit(
     examination: Examination, head: RegistryState, body: bytes, needed: Mapping[str, CommitRecord | None]
 ) -> Findings:
     """Examines whether HEAD, which has the bytes `body`, can be computed from the commits `needed`, unless the object
-    of HEAD's commit has the same bytes. Yields a finding for every one that is missing or can't be read, but for
-    findings of the history, and one if the commits give another HEAD or none."""
+    of HEAD's commit has the same bytes, can't be read or is another commit. Yields a finding for every one that is
+    missing or can't be read, but for findings of the history, and one if the commits give another HEAD or none."""
     own = head.id or ""
     key, differs = examination.paths.registry_commit(own), "it differs from manifest.json, whose copy it is"
     found = await examination.read(key)
-    if found is None or found.body == body:
+    last = needed[own]
+    if found is None or found.body == body or last is None or last.id != own:
         return
     chain = [each.document for each in needed.values() if each is not None]
     if len(needed) > max(1, len(chain)):

@@ -28,11 +28,11 @@ SEMANTICS = {"table": TABLES, "view": VIEWS}
 
 
 async def examine_relations(examination: Examination) -> Findings:
-    """Examines the tables and views that the registry names. If all of the index could be read, also searches the
-    pointers for old ones of entities that it does not name. Yields the findings."""
+    """Examines the tables and views that the registry names. If all entries of the index could be read, also searches
+    the pointers for old ones of entities that it does not name. Yields the findings."""
     async for finding in examination.each(examination.relations.values(), partial(_examine, examination)):
         yield finding
-    if not examination.index_read:  # else what leads to a pointer may be in a segment that can't be read
+    if not examination.entries_read:  # else what leads to a pointer may be an entry that can't be read
         return
     prefix = examination.paths.pointers
     before_ms = examination.session.now_ms() - examination.settling_ms

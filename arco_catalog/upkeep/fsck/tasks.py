@@ -96,7 +96,7 @@ class _Look:
         hints, tombstone = self._listed.hints, self._tombstone
         if tombstone is None:
             old = [key for key, written_ms in hints.items() if written_ms < self._lost_ms]
-            if not old or not self._examination.index_read or await self._now() is not None:
+            if not old or not self._examination.entries_read or await self._now() is not None:
                 return []
             return [Finding(Code.HINT_STRAY, key, f"task {self._task}") for key in old]
         if tombstone.state == PURGING:
@@ -181,7 +181,7 @@ class _Look:
         if not self._listed.hints and last.written_ms < self._settled_ms:
             return [self._hint_missing(f"the task is {task.status}")]
         overdue = max(last.written_ms, task.next_run_ms) < self._settled_ms
-        if overdue and task.kind == TABLE_PURGE and self._examination.index_read and await self._now() is None:
+        if overdue and task.kind == TABLE_PURGE and self._examination.entries_read and await self._now() is None:
             return [
                 Finding(Code.TASK_STRAY, self._where, f"the task is {task.status}, and the registry does not name it")
             ]

@@ -223,13 +223,13 @@ async def _find_unknown(
     execution: Sessions, entity: str, check: NeighbourCheck, known: KnownDirectories
 ) -> Sequence[OtherTable]:
     """Returns the tables that this round must still read, in the order of their entities, which renames do not change.
-    Tables that are known to have no file in the locations are left out; a later round also leaves out tables with
-    pointers that have not moved since the round before."""
+    Tables without a pointer by their kind (`has_pointer`), and tables that are known to have no file in the locations,
+    are left out; a later round also leaves out tables with pointers that have not moved since the round before."""
     others: dict[str, OtherTable] = {}
     async with aclosing(other_relations(execution, entity)) as relations:
         async for name, entry in relations:
             other = text(entry, "entity")
-            if entry.get("type") == "table" and other > check.after:
+            if entry.get("type") == "table" and has_pointer(entry) and other > check.after:
                 live = "state" not in entry
                 others.setdefault(other, OtherTable(other, name, live, texts(entry, "locations")))
     pointers: dict[str, ListedPointer] = {}

@@ -29,6 +29,8 @@ from arco_catalog.upkeep.recovery.backup import TICK_MS, place_of
 from storage_backends import Applied
 
 AT_ONCE = 16
+RESTORE = "restore"
+"""The kind of the operation that makes the HEAD of a restored registry."""
 UNKNOWN_PLACE = "an unknown place"
 """The original of a copy whose backup does not record where it was made."""
 
@@ -40,8 +42,9 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     `AlreadyExists` if there is such a catalog, `InternalError`, as `KeyConflict` if another object has one of the keys,
     and `StoreError`.
 
-    Objects are created, none is overwritten, and HEADs are created last. So a run that is interrupted before the first
-    HEAD leaves no catalog, and the next run continues; after the first HEAD, the next run raises `AlreadyExists`.
+    Objects are created, none is overwritten, and HEADs are created last, a realm's after those of its catalogs. So a
+    run that is interrupted before that leaves no catalog that can be used, and the next run continues: it leaves the
+    HEADs of catalogs that an earlier run has made of the same backup.
     """
     prefix = session.state.paths.state.removesuffix(session.state.paths.folder)
     if archive.realm is not (session.state.paths.folder == REALM_FOLDER):
@@ -55,19 +58,49 @@ async def restore_backup(session: Session, archive: Archive, *, dry: bool) -> Js
     places = {
         prefix + str(each.get("manifest")): optional_text(each, "place") for each in objects(archive.last, "registries")
     }
-    manifests = [*places]
-    for manifest in manifests:
-        if await session.state.read(manifest) is not None:
-            raise AlreadyExists(f"{manifest} exists: restore a backup into a store {_missing(archive)}")
+    made_before: dict[str, JsonObject] = {}
+    for each in objects(archive.last, "registries"):
+        manifest = prefix + str(each.get("manifest"))
+        found = await session.state.read(manifest)
+        if found is not None:
+            report = _made_before(found.body, manifest, optional_text(each, "head"))
+            if manifest == session.state.paths.manifest or report is None:
+                raise AlreadyExists(f"{manifest} exists: restore a backup into a store {_missing(archive)}")
+            made_before[manifest] = report
     made: list[JsonValue] = []
     if not dry:
         heads = await _unpack(session.state, archive, prefix)
-        for manifest in reversed(manifests):  # the realm's, which leads to the others, last
+        for manifest in reversed([*places]):  # the realm's, which leads to the others, last
+            if manifest in made_before:
+                made.append(made_before[manifest])
+                continue
             own = manifest == session.state.paths.manifest
             state = session.state if own else open_state(session, catalog_root(manifest))
             left_out = [text(each, "name") for each in objects(archive.last, "left_out")] if own else []
             made.append(await _begin(session, state, heads[manifest], places[manifest], left_out))
     return {"dry_run": dry, "archive": archive.summary, "registries": made}
+
+
+def _made_before(body: bytes, manifest: str, backed_up: str | None) -> JsonObject | None:
+    """Returns the fields of the report for an existing HEAD of a catalog if an earlier run has made it of the commit
+    `backed_up` in the archive, and no commit followed; this run cancels none of its purges. None for any other HEAD.
+    Raises `InternalError` for a corrupt one."""
+    head = RegistryState.parse(body, None, manifest)
+    is_restored = any(each.get("kind") == RESTORE for each in objects(head.document, "operations"))
+    if backed_up is None or not is_restored or optional_text(head.document, "parent") != backed_up:
+        return None
+    return _report(manifest, backed_up, head, cancelled=0)
+
+
+def _report(manifest: str, backed_up: str | None, head: RegistryState, *, cancelled: int) -> JsonObject:
+    """Returns the fields of the report for a restored registry."""
+    return {
+        "manifest": manifest,
+        "from_commit": backed_up,
+        "head": head.id,
+        "copy_of": head.copy_of,
+        "purges_taken_back": cancelled,
+    }
 
 
 def _missing(archive: Archive) -> str:
@@ -127,7 +160,7 @@ async def _begin(
     changes |= await _without_catalogs(state, known, left_out)
     author: JsonObject = {"principal": session.request.principal, "source": session.request.source}
     detail: JsonObject = {**author, "from_commit": known.id, "copy_of": restoration.copy_of}
-    operation = Operation(session.runtime.ulid(), "restore", detail, None)
+    operation = Operation(session.runtime.ulid(), RESTORE, detail, None)
     first = replace(known.with_restoration(restoration), next_is_whole=True)  # commits may be missing in the archive
     prepared = await PreparedCommit.of(state, first, changes, [operation])
     await prepared.put()
@@ -138,13 +171,7 @@ async def _begin(
             f"{state.paths.manifest} was created by another process during this restore: restore the backup into "
             "another store"
         )
-    return {
-        "manifest": state.paths.manifest,
-        "from_commit": known.id,
-        "head": now.id,
-        "copy_of": restoration.copy_of,
-        "purges_taken_back": cancelled,
-    }
+    return _report(state.paths.manifest, known.id, now, cancelled=cancelled)
 
 
 async def _without_catalogs(state: State, known: RegistryState, names: Sequence[str]) -> dict[str, JsonObject | None]:

@@ -20,9 +20,10 @@ from arco_catalog.operations.scans.manifest_source import ManifestSource, readin
 from arco_catalog.operations.scans.scan_deletes import ScanDeletes
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state import delete_parts, worker_threads
+from arco_catalog.state.access import State
 from arco_catalog.state.manifest_entries import EntrySelection
 from arco_catalog.state.paths import Paths
-from storage_backends import ABSENT, ANY, Found
+from storage_backends import ABSENT, ANY, Found, StoreUnavailable
 from storage_backends.memory import MemoryStore
 from tools.support.catalog_fixture import CountingFixture
 from tools.support.entry_files import entry, entry_file
@@ -248,6 +249,22 @@ async def test_a_read_only_catalog_writes_no_part(table: Table) -> None:
     _, index = await table.found(data(1))
     assert paths(index, data(1)) == ["v1"]
     assert await table.parts() == []
+
+
+@pytest.mark.usefixtures("many")
+async def test_a_part_that_could_not_be_stored_is_kept_whatever_the_plan_keeps(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(self: State, key: str, body: bytes) -> None:
+        raise StoreUnavailable("down")
+
+    monkeypatch.setattr(State, "create", fail)
+    monkeypatch.setattr(delete_files, "KEPT_BYTES", 0)
+    await table.add(vector(1))
+    deletes, _ = await table.found(data(1))
+    with table.fixture.store.measure() as measured:
+        assert paths(await deletes.index_for([data(1)]), data(1)) == ["v1"]
+    assert measured.calls == 0
 
 
 @pytest.mark.usefixtures("many")

@@ -35,6 +35,17 @@ async def test_a_lost_try_of_an_idle_table_goes_behind_a_fence(collections: Coll
     assert await collections.codes() == []
 
 
+async def test_what_a_collection_left_is_counted_without_the_files_that_it_deleted(collections: Collections) -> None:
+    for _ in range(10):
+        await collections.lost_try()
+    collections.days(8)
+
+    stats = await collections.collect()
+
+    assert stats.kinds[Kind.METADATA_FILE].count == 10
+    assert stats.left == stats.listed - stats.kinds[Kind.PENDING_RECEIPT].count
+
+
 async def pointer(collections: Collections) -> Pointer:
     [key] = collections.listed(PATHS.pointers)
     entity = key.removeprefix(PATHS.pointers).removesuffix(".json")

@@ -10,10 +10,11 @@ from arco_catalog.operations.reports import take_report
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.collection import Kind, is_older
 from arco_catalog.planning.upkeep_settings import DAY_MS, HOUR_MS
+from arco_catalog.upkeep.collection import tasks
 from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.jobs import Workplace, run_job
 from arco_catalog.upkeep.purge.worker import task_worker
-from storage_backends import ABSENT, StoreUnavailable
+from storage_backends import ABSENT, StoreUnavailable, memory
 from tests.support.scripted_store import DOWN, Rule, delete
 from tests.upkeep.collection.conftest import PATHS, PROPERTIES, Collections
 from tools.support.catalog_fixture import NS
@@ -236,3 +237,17 @@ async def test_a_task_that_has_failed_gets_no_hint(collections: Collections) -> 
     await task_worker(collections.fixture.another().catalog).run_due(lambda: False)
     assert collections.listed(PATHS.open_tasks) == []
     assert (await collections.collect()).hints_put == 0
+
+
+async def test_a_dry_run_counts_a_task_once_though_its_versions_are_in_two_batches(
+    collections: Collections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await drop_table(collections.fixture.session(), NS, "t", purge=True)
+    await undrop(collections.fixture.session(), NS, "t")
+    collections.days(2)
+    await task_worker(collections.fixture.another().catalog).run_due(lambda: False)
+    collections.days(100)
+    monkeypatch.setattr(tasks, "BATCH", 1)
+    monkeypatch.setattr(memory, "PAGE_SIZE", 1)
+
+    assert (await collections.collected(delete=False))[Kind.TASK] == 1

@@ -9,15 +9,25 @@ import pytest
 
 from arco_catalog.iceberg.errors import AlreadyExists, InternalError
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.state.access import State
 from arco_catalog.state.feed_floor import read_feed_floor
-from arco_catalog.state.subscription import DeadLetter, Subscription, dead_letters, read_subscription
+from arco_catalog.state.subscription import (
+    DeadLetter,
+    Subscription,
+    VersionedSubscription,
+    dead_letters,
+    read_subscription,
+)
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import append_task, list_tasks, read_task
 from arco_catalog.tasks.execution import task_session
+from arco_catalog.tasks.feed_stats import FeedStats
 from arco_catalog.upkeep.delivery import deliver as delivering
+from arco_catalog.upkeep.delivery import subscriptions
 from arco_catalog.upkeep.delivery.executor import LOOK_AGAIN_MS, Deliveries, submit_delivery
 from arco_catalog.upkeep.delivery.sink import DeliveryError, EventRefused, Message, ReceiverUnreachable
 from arco_catalog.upkeep.delivery.subscriptions import subscribe, unsubscribe
+from arco_catalog.upkeep.feed.work import FeedWork
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ABSENT, ANY, Outcome, StoreDenied, Unknown, When
 from storage_backends.memory import MemoryStore
@@ -208,7 +218,9 @@ async def test_a_corrupt_subscription_delays_no_other(feeds: Feeds) -> None:
     state = feeds.service.session().state
     await feeds.service.store.put(state.paths.subscription("a-corrupt-one"), b"{", ABSENT)
 
-    assert await Deliveries().submit_due(feeds.service.session()) == 1
+    stats = FeedStats()
+    await FeedWork(feeds.service.catalog(), Deliveries())(stats)
+    assert (stats.errors, stats.waiting) == (0, 1)
     assert await delivered(feeds)
 
 
@@ -271,6 +283,20 @@ async def test_a_subscription_whose_write_is_not_confirmed_is_made_once(feeds: F
     assert await subscribe(opened, made, lambda _: feeds.receiver, only_new=False) == made
     with pytest.raises(AlreadyExists):
         await subscribe(opened, replace(made, id="another"), lambda _: feeds.receiver, only_new=False)
+
+
+async def test_a_subscription_that_was_not_stored_is_refused_although_its_name_is_free_by_then(
+    feeds: Feeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def freed(state: State, name: str) -> VersionedSubscription | None:
+        await state.delete(state.paths.subscription(name))
+        return await read_subscription(state, name)
+
+    monkeypatch.setattr(subscriptions, "read_subscription", freed)
+    made = replace(await feeds.subscription(), id=feeds.service.clock.ulid())
+
+    with pytest.raises(AlreadyExists):
+        await subscribe(feeds.service.session(), made, lambda _: feeds.receiver, only_new=False)
 
 
 @pytest.mark.parametrize("part", ["/dead-letters/", "/subscriptions/"])

@@ -91,4 +91,4 @@ async def test_the_files_of_a_dropped_table_are_left_to_its_purge(expiries: Expi
     await drop_table(expiries.fixture.session(), NS, "t", purge=False)
     await expiries.work()
     assert [key.rpartition("/")[2] for key in sorted(expiries.store.keys(f"{place}/data/"))] == ["0", "1", "2", "3"]
-    assert "their files are kept, since the table was dropped" in await result(expiries)
+    assert "their files are kept: the table was dropped, or follows" in await result(expiries)

@@ -77,6 +77,21 @@ async def test_old_segments_go_and_consumers_keep_their_places(
     assert await found(scenario) == set()
 
 
+async def test_what_was_collected_is_no_gap_of_a_feed_whose_floor_is_corrupt(
+    scenario: FeedScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_cursors, "MAX_BEHIND", 1)
+    await days_of_changes(scenario, 3)
+    scenario.clock.ms += 200 * DAY_MS
+    await scenario.change()
+    await scenario.run()
+    assert await collected(scenario) == 3
+
+    await scenario.store.put("wh/_catalog/feed/floor.json", b"{}", ANY)
+
+    assert await found(scenario) == {"feed-unreadable"}
+
+
 async def test_segments_stay_that_a_stored_cursor_does_not_include(scenario: FeedScenario) -> None:
     await days_of_changes(scenario, 3)
     scenario.clock.ms += 200 * DAY_MS

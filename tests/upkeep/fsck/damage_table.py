@@ -56,7 +56,7 @@ DAMAGE: Mapping[str, Row] = {
         reported(Code.COMMIT_MISSING),
     ),
     "HEAD's commit object": Row(
-        reported(Code.COMMIT_MISSING), reported(Code.COMMIT_FOREIGN), NEVER, reported(Code.COMMIT_FOREIGN)
+        reported(Code.COMMIT_MISSING), reported(Code.COMMIT_UNREADABLE), NEVER, reported(Code.COMMIT_FOREIGN)
     ),
     "commit object": Row(
         reported(Code.COMMIT_MISSING), reported(Code.COMMIT_UNREADABLE), NEVER, reported(Code.COMMIT_FOREIGN)

@@ -191,6 +191,18 @@ async def test_a_copy_of_head_that_differs_is_reported(stored: StoredCatalog) ->
     assert await stored.codes() == {Code.COMMIT_FOREIGN}
 
 
+async def test_a_damaged_object_of_heads_commit_is_reported_once(stored: StoredCatalog) -> None:
+    document = loads(await stored.body(head(stored)))
+    assert isinstance(document, dict)
+    key = f"{STATE}core/commits/{document['id']}.json"
+    kept = await stored.body(key)
+    await stored.cut(key)
+    assert [each.code for each in await stored.found()] == [Code.COMMIT_UNREADABLE]
+    await stored.put(key, kept)
+    await stored.swap(key, commit(stored))
+    assert [each.code for each in await stored.found()] == [Code.COMMIT_FOREIGN]
+
+
 async def test_each_way_to_damage_the_index_is_reported(stored: StoredCatalog) -> None:
     keys = await segments(stored)
     kept = await stored.body(keys[0])
@@ -317,6 +329,23 @@ async def test_each_way_to_damage_a_marker_is_reported(stored: StoredCatalog) ->
     assert await stored.codes() == {Code.MARKER_FOREIGN}
 
 
+@pytest.mark.parametrize("damage", [None, b"{"], ids=["gone", "cut"])
+async def test_a_slot_after_a_damaged_one_is_not_compared_with_the_one_before(
+    stored: StoredCatalog, damage: bytes | None
+) -> None:
+    last = next(key for key in stored.keys("iceberg_idempotency/") if key.endswith("/1.json"))
+    first, later = last.replace("/1.json", "/0.json"), last.replace("/1.json", "/2.json")
+    await stored.put(later, await stored.body(last))
+    earlier = loads(await stored.body(first))
+    assert isinstance(earlier, dict)
+    await stored.put(first, dumps({**earlier, "attempt": "01KAN0Y7Q2M3C4D5E6F7G8H9JK"}))  # another took it over
+    await stored.store.delete(last)
+    if damage is not None:
+        await stored.put(last, damage)
+
+    assert await stored.codes() == {Code.MARKER_GAP if damage is None else Code.MARKER_UNREADABLE}
+
+
 async def test_each_way_to_damage_a_transaction_is_reported(stored: StoredCatalog) -> None:
     (key,) = stored.keys("transactions/")
     kept = await stored.body(key)
@@ -376,6 +405,8 @@ async def test_entries_that_do_not_fit_are_reported(stored: StoredCatalog) -> No
         ({**edits, hold.replace("db", "elsewhere"): edits[hold]}, Code.HOLD_STRAY),
         ({key: entry for key, entry in edits.items() if key != namespace}, Code.PARENT_MISSING),
         ({**edits, "relation\ndb\nx": {"type": "table"}}, Code.ENTRY_UNREADABLE),
+        ({**edits, relation: {**mapping(edits, relation), "entity": None}}, Code.ENTRY_UNREADABLE),
+        ({**edits, namespace: {}}, Code.ENTRY_UNREADABLE),
         ({**edits, relation: {**mapping(edits, relation), "governance": "ada"}}, Code.ENTRY_UNREADABLE),
         ({**edits, relation: {**mapping(edits, relation), "governance": {"arco.owner": 1}}}, Code.ENTRY_UNREADABLE),
         ({**edits, "borrowed\ns3://b/x/\n01KAN0Y7Q2M3C4D5E6F7G8H9JK": {"entity": "01KAN0Y7Q2"}}, Code.LOAN_MISFIT),

@@ -151,7 +151,14 @@ async def test_a_grant_whose_sides_name_other_privileges_is_found(realm: Checked
 async def test_a_principal_that_lacks_something_is_found(realm: CheckedRealm) -> None:
     await realm.edit(STATE, "principal\n", {"client_id": 7})
 
-    assert Code.ENTRY_UNREADABLE in await realm.codes()
+    assert await realm.codes() == [Code.ENTRY_UNREADABLE]
+
+
+async def test_a_folder_whose_catalog_has_an_unreadable_entry_is_not_stray(realm: CheckedRealm) -> None:
+    await realm.edit(STATE, "catalog\n", {"root": 7})
+    realm.clock.ms += HOUR_MS
+
+    assert await realm.codes() == [Code.ENTRY_UNREADABLE]
 
 
 async def test_a_folder_of_a_catalog_without_a_name_is_a_note_once_it_is_old(realm: CheckedRealm) -> None:

@@ -22,6 +22,7 @@ from arco_catalog.upkeep.purge import other_table, sharing
 from arco_catalog.upkeep.purge.other_table import OtherTable, TableRead, read_table
 from arco_catalog.upkeep.purge.worker import task_worker
 from storage_backends import ANY
+from tests.support.followed import follow
 from tests.support.scripted_store import Call, Match, Nth, Rule, get
 from tests.support.table_files import append, commit_files, key_of
 from tests.upkeep.purge.conftest import DAY_MS, Purges
@@ -206,6 +207,15 @@ async def test_a_live_table_whose_pointer_is_gone_is_not_taken_for_one_without_f
     assert task.status is Status.FAILURE
     assert f"the pointer {pointer} of a table is gone" in str(task.summary)
     assert key_of(taken(beside)) in beside.files()
+
+
+async def test_a_table_that_follows_another_catalogs_does_not_count_as_one_whose_pointer_is_gone(
+    purges: Purges,
+) -> None:
+    await append(purges.fixture, await purges.table(), "a.parquet")
+    await follow(purges.fixture, await purges.table("like"))
+
+    assert (await purges.purge()).status is Status.SUCCESS
 
 
 @pytest.mark.parametrize("kind", ["metadata file", "manifest list", "manifest"])

@@ -15,11 +15,12 @@ from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning import relation_change
 from arco_catalog.planning.answers import TableState
+from arco_catalog.planning.purge import begin
 from arco_catalog.planning.upkeep_settings import PurgeSettings
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.lookup import carry_out, entries_in
-from arco_catalog.state.borrowed import Loans, borrowed_key, borrower_of
-from arco_catalog.state.entries import find_relation
+from arco_catalog.state.borrowed import Loans, borrowed_holds, borrowed_key, borrower_of
+from arco_catalog.state.entries import PendingTransaction, find_relation
 from arco_catalog.state.locations import Location
 from arco_catalog.state.task import Status
 from arco_catalog.state.tombstone import DROPPED, PURGED
@@ -285,6 +286,18 @@ async def test_what_an_earlier_version_wrote_stands_for_all_below(purges: Purges
     index = head.index.edited({borrowed_key("memory:///wh/warehouse", borrower): {"entity": borrower}})
     place = Location.parse("memory:///wh/warehouse/db/t")
     assert await carry_out(state, index, borrower_of(index, place, "another")) == borrower
+
+
+async def test_a_purge_waits_for_the_transaction_by_which_another_may_borrow(purges: Purges) -> None:
+    place = place_of(await source(purges))
+    await purges.make_due()
+    tombstone = await purges.tombstone()
+    state = purges.fixture.session().state
+    loan = borrowed_holds("01KAN0Y7Q2M3C4D5E6F7G8H9JK", Loans((place,)), "open")
+    index = (await state.head()).index.edited(loan)
+
+    with pytest.raises(PendingTransaction, match="open"):
+        await carry_out(state, index, begin(index, tombstone, 1, tombstone.purge_after_ms))
 
 
 async def test_files_in_its_own_places_are_not_borrowed(purges: Purges) -> None:
