@@ -133,8 +133,8 @@ class CatalogConfig:
 
     async def _build(self) -> tuple[Catalog, str]:
         """Builds the catalog that a store without a realm has, by which callers also find the store's realms. Returns
-        the catalog and the canonical URL of the store. Raises `ValueError` for an invalid URL or prefix, and
-        `StoreError`."""
+        the catalog and the canonical URL of the store. Raises `ValueError` or `BadRequest` for an invalid
+        URL or prefix, and `StoreError`."""
         settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
         url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
         catalog = await build_with_recorded(settings, self.opens(url), url, allowed, SystemRuntime(), self.opens)

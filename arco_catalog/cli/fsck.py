@@ -48,9 +48,9 @@ class FsckArguments:
 
 
 def run(options: CatalogOptions, arguments: FsckArguments, *, as_json: bool) -> int:
-    """Checks a catalog or a whole realm, and displays the findings, with `repair` also the repairs and what became of
-    them. Returns 1 if an error is left or a repair failed, else 0. Raises `CliError`, also for options that do not go
-    together."""
+    """Checks a catalog or a whole realm, and displays the findings, with `repair` also the repairs that are possible,
+    and with `apply`, too, how they ended: without it none is carried out. Returns 1 if an error is left or a repair
+    failed, else 0. Raises `CliError`, also for options that do not go together."""
     if arguments.apply and not arguments.repair:
         raise CliError("--apply carries out the repairs that --repair selects: give --repair, too")
     if (arguments.tables or arguments.after) and not arguments.data:

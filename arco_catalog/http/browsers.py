@@ -112,7 +112,10 @@ def parse_origin(text: str) -> str:
     for any other text."""
     origin = text.lower()
     if not re.fullmatch(_ORIGIN, origin):
-        raise ValueError(f"expected an origin such as https://console.example.com, without a path, got {text!r}")
+        raise ValueError(
+            f"expected an origin, a scheme and host with the port if it has one, such as http://localhost:3000, "
+            f"got {text!r}"
+        )
     return origin
 
 

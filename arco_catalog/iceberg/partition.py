@@ -130,7 +130,7 @@ def check_names(spec: PartitionSpec, columns: Columns) -> None:
         if namesake not in (None, field["source-id"]) and field["source-id"] in columns:
             raise BadRequest(
                 f"Cannot create partition from name that exists in schema: {name} is the name of a column that is not "
-                "the source of the partition field"
+                "the source of the partition field: give the field, or a new column, another name"
             )
         if not name:
             raise BadRequest(f"Cannot use empty partition name: {name}")

@@ -54,7 +54,7 @@ async def answer_read_only(session: Session, guard: IdempotencyGuard, reason: st
     """Answers a mutation on a catalog that is read-only, and writes nothing: returns the final answer if the request's
     key has one, or raises it if it is an error. `reason` is why the catalog is read-only. Raises `Unsupported` if there
     is no key or no attempt under it, `CommitStateUnknown` if there is an attempt without a final answer, and as
-    the methods of `IdempotencyGuard` do."""
+    the methods of `IdempotencyGuard` and a repeated answer do."""
     slots = await guard.read()
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")

@@ -120,7 +120,7 @@ class DeadLetter:
 
     @property
     def body(self) -> bytes:
-        """The bytes of the record of the dead letter."""
+        """This dead letter as bytes, which `parse` reads: the number, the reason, the event and the time."""
         document: JsonObject = {
             "version": 1,
             "number": self.number,

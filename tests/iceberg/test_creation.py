@@ -221,7 +221,7 @@ REFUSED: list[tuple[str, Object, str]] = [
     (
         "a partition named as another column",
         {"partition-spec": spec((1, "bucket[4]", "at"))},
-        "different field in schema: at",
+        "name that exists in schema: at",
     ),
     (
         "sort source that is no column",

@@ -142,7 +142,7 @@ REFUSED: list[tuple[Object, str]] = [
     ({"partition-specs": [{"spec-id": 0, **spec((9, "day", "d"), first_id=1000)}]}, "Cannot find source column"),
     (
         {"partition-specs": [{"spec-id": 0, "fields": []}, {"spec-id": 1, **spec((2, "day", "id"), first_id=1000)}]},
-        "different field in schema: id",
+        "name that exists in schema: id",
     ),
     ({"partition-specs": [{"spec-id": None, "fields": []}]}, "partition-specs: spec-id must not be null"),
     ({"default-sort-order-id": 5}, "The default-sort-order-id of the table metadata is 5"),

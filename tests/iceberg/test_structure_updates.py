@@ -272,7 +272,7 @@ def test_a_column_named_as_a_partition_of_another_is_refused_while_any_spec_has_
     """Readers could not open the table, whether the spec is the default one or not."""
     table = new_table(partition_spec=spec((2, "day", "d")))
     named_alike = schema(*TWO_COLUMNS["fields"], column(3, "d"))
-    with pytest.raises(BadRequest, match="different field in schema: d"):
+    with pytest.raises(BadRequest, match="name that exists in schema: d"):
         try_commit(table, *updates, add_schema(named_alike), set_schema(-1))
     forgotten: Object = {"action": "remove-partition-specs", "spec-ids": [0]}
     freed = commit(table, add_spec(spec()), set_spec(-1), forgotten, add_schema(named_alike), set_schema(-1))

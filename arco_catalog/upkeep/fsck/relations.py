@@ -40,7 +40,11 @@ async def examine_relations(examination: Examination) -> Findings:
         entity = each.key.removeprefix(prefix).removesuffix(".json")
         known = entity in examination.relations or entity in examination.intended
         if not known and each.written_ms < before_ms:
-            yield Finding(Code.POINTER_STRAY, each.key, "no name and no dropped table leads to this pointer")
+            yield Finding(
+                Code.POINTER_STRAY,
+                each.key,
+                "no name and no dropped table leads to this pointer, since a create or registration did not finish",
+            )
 
 
 async def _examine(examination: Examination, relation: Relation) -> Sequence[Finding]:
