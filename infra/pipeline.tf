@@ -17,12 +17,13 @@ locals {
   pipeline_dead      = "${local.queue_arn}:${var.name}-pipeline-dead"
 
   # Marks on days into which receipts were written later: the only state that the pipeline deletes, but for its hints.
-  late_arns   = [for arn in local.state_arns : "${trimsuffix(arn, "*")}events/late/*"]
-  realm_asked = local.has_realm ? local.realm_arns : ["${local.bucket_arn}/${local.folder}_realm/core/commits/*"]
-  task_arns   = [for arn in local.state_arns : "${trimsuffix(arn, "*")}tasks/*"]
-  manifests   = [for folder in local.table_folders : "${folder}/*.avro"]
-  code_arn    = var.emr == null ? "" : "arn:${local.partition}:s3:::${trimprefix(var.emr.code, "s3://")}"
-  credential  = try(trimprefix(var.emr.credential, "s3://"), null)
+  late_arns    = [for arn in local.state_arns : "${trimsuffix(arn, "*")}events/late/*"]
+  missing_arns = flatten([for arn in local.state_arns : [for folder in ["events/*/iceberg/committed", "operational/reconciler"] : "${trimsuffix(arn, "*")}${folder}/*"]])
+  realm_asked  = local.has_realm ? local.realm_arns : ["${local.bucket_arn}/${local.folder}_realm/core/commits/*"]
+  task_arns    = [for arn in local.state_arns : "${trimsuffix(arn, "*")}tasks/*"]
+  manifests    = [for folder in local.table_folders : "${folder}/*.avro"]
+  code_arn     = var.emr == null ? "" : "arn:${local.partition}:s3:::${trimprefix(var.emr.code, "s3://")}"
+  credential   = try(trimprefix(var.emr.credential, "s3://"), null)
 
   # How PyIceberg and Iceberg for Spark sign in, and reach files. A secret is in none of it.
   job_properties = merge(
@@ -257,13 +258,23 @@ data "aws_iam_policy_document" "pipeline" {
     resources = local.late_arns
   }
 
-  # Of the state it writes tasks alone: what becomes of tables the API decides.
+  # Of the state it writes tasks, and before it removes orphan files the receipts that are missing, with what the
+  # reconciler records of them. What becomes of tables the API decides.
   dynamic "statement" {
     for_each = local.maintains ? [1] : []
     content {
       sid       = "WriteTasks"
       actions   = ["s3:PutObject"]
       resources = local.task_arns
+    }
+  }
+
+  dynamic "statement" {
+    for_each = local.maintains ? [1] : []
+    content {
+      sid       = "WriteMissingReceipts"
+      actions   = ["s3:PutObject"]
+      resources = concat(local.missing_arns, local.late_arns)
     }
   }
 

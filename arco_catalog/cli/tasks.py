@@ -29,7 +29,7 @@ from arco_catalog.upkeep.purge.worker import delegate_from_env, task_worker
 from arco_catalog.upkeep.run_tasks import run_tasks
 
 FOLLOW_SECONDS = 2.0
-UNDONE = "The drop was undone: nothing will be deleted"
+UNDONE = "The drop was undone, or its purge cancelled: nothing will be deleted"
 STUCK = "It holds the table's locations until it succeeds: arco tasks retry {}"
 HEADINGS = ("TASK", "TYPE", "ABOUT", "STATUS", "ATTEMPTS", "NEXT (UTC)", "RESULT")
 

@@ -64,6 +64,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.InternalError: (500, "InternalServerError"),
 }
 NO_DETAILS: Mapping[str, JsonValue] = {}
+_UNEXPECTED = "The server failed unexpectedly, and a requested change may have been made: see the server's log"
 UNKNOWN_TYPE = TABLE[e.CommitStateUnknown][1]
 
 _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
@@ -80,9 +81,9 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
     of a refusal by the store, and `OutOfMemory` the former. The `dialect` decides on the response about an idempotency
     key that was used for another request, or whose request is in progress.
 
-    An unexpected exception (on commit routes also one of the store) and an `InternalError` are logged with their
-    tracebacks, `Unavailable` and `CommitStateUnknown` as warnings. The response contains the message of an
-    `InternalError`, but nothing of an unexpected exception.
+    An unexpected exception and an `InternalError` are logged with their tracebacks; `Unavailable`,
+    `CommitStateUnknown`, and on commit routes errors of the store and `OutOfMemory`, as warnings. The response contains
+    the message of an `InternalError`, but nothing of an unexpected exception.
     """
     match error:
         # Code that writes reports the outcome itself, so a store's error that arrives here comes from a read.
@@ -105,15 +106,12 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
                 _LOG.warning("a request failed, or its outcome is unknown: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
             return described(status, kind, error.message, error_headers(error), _details(error))
+        case StoreError() | OutOfMemory():
+            _LOG.warning("a request on a commit route failed by the store or for lack of memory: %s", error)
+            return _failure(_UNEXPECTED, commits)
         case _:
-            _LOG.error(
-                "a request failed unexpectedly, or on a commit route by an error of the store or for lack of memory",
-                exc_info=error,
-            )
-            return _failure(
-                "The server failed unexpectedly, and a requested change may have been made: see the server's log",
-                commits,
-            )
+            _LOG.error("a request failed unexpectedly", exc_info=error)
+            return _failure(_UNEXPECTED, commits)
 
 
 def _details(error: e.CatalogError) -> Mapping[str, JsonValue]:

@@ -135,10 +135,12 @@ def check_registered(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) 
 
 def _refuse_null_ids(document: JsonObject) -> None:
     """Raises `BadRequest` for an id, or `identifier-field-ids`, that is null in the lists of schemas, specs and sort
-    orders, in `partition-spec`, or in the fields of these. Another optional field may be null instead of absent, but
-    readers take an id that is present for a number."""
-    for name in ("schemas", "partition-specs", "sort-orders", "partition-spec"):
-        entries = cast("list[JsonObject]", document.get(name) or [])
+    orders, in `partition-spec`, in `schema` without a list of schemas, or in the fields of these. Another optional
+    field may be null instead of absent, but readers take an id that is present for a number."""
+    single = "schema" if "schemas" not in document else "schemas"
+    for name in (single, "partition-specs", "sort-orders", "partition-spec"):
+        found = document.get(name) or []
+        entries = cast("list[JsonObject]", [found] if isinstance(found, dict) else found)
         fields = [field for entry in entries for field in cast("list[JsonObject]", entry.get("fields") or [])]
         for entry in [*entries, *fields]:
             for id_name in ("schema-id", "identifier-field-ids", "spec-id", "order-id", "field-id"):

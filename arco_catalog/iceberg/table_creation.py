@@ -11,7 +11,7 @@ from arco_catalog.iceberg.draft import TableDraft
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.partition import PARTITION_SPEC, PartitionSpec, check_spec, numbered, unpartitioned
-from arco_catalog.iceberg.schema import SCHEMA, Columns, Schema, check_schema, columns_by_id, with_fresh_ids
+from arco_catalog.iceberg.schema import SCHEMA, Columns, Schema, check_schema, columns_by_id, type_name, with_fresh_ids
 from arco_catalog.iceberg.shapes import BOOLEAN, NAME, OBJECT, STRINGS, Fields, check
 from arco_catalog.iceberg.sort import SORT_ORDER, SortOrder, check_order, unsorted
 from arco_catalog.iceberg.updates import LAST_ADDED, LOCATION
@@ -98,10 +98,18 @@ def _format_version(properties: props.Properties) -> int:
 
 
 def _names(columns: Columns) -> frozenset[str]:
-    """Returns the full names of columns, and these without an `element` or `value` between two other names, as people
-    leave out these parts for collections."""
-    full = {column.name for column in columns.values()}
-    return frozenset(full | {name.replace(".element.", ".").replace(".value.", ".") for name in full})
+    """Returns the full names of columns, and the short ones of the reference implementation: without the `element` of a
+    list, and without the `value` of a map, in front of another name, if it is a struct."""
+    names = {column.name for column in columns.values()}
+    prefixes: dict[int | None, str] = {None: ""}
+    for column in columns.values():  # parents come first
+        parent = column.parent
+        before = prefixes[None if parent is None else parent.id]
+        own = column.name if parent is None else column.name.removeprefix(f"{parent.name}.")
+        names.add(before + own)
+        is_member = parent is not None and type_name(parent.type) in ("list", "map") and own != "key"
+        prefixes[column.id] = before if is_member and type_name(column.type) == "struct" else f"{before}{own}."
+    return frozenset(names)
 
 
 def _resourced_spec(spec: PartitionSpec, fresh_ids: dict[int, int]) -> PartitionSpec:

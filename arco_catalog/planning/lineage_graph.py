@@ -105,8 +105,7 @@ class GraphEdge:
 class LineageGraph:
     """A graph of lineage: nodes by their keys, the first in the middle, and edges. `linked_runs` are the runs of which
     an event has an edge, also if another run's edge replaces it. `limits_reached` has `nodes` if there may be more than
-    the maximum, and `edges` if events may have more, or if the search ended after `MAX_PAIRS` pairs of datasets; edges
-    of Servo tasks that are left out for the maximum are not noted."""
+    the maximum, and `edges` if there may be more, or if the search ended after `MAX_PAIRS` pairs of datasets."""
 
     nodes: dict[str, GraphNode] = field(default_factory=dict)
     edges: dict[object, GraphEdge] = field(default_factory=dict)
@@ -229,11 +228,15 @@ class _Search:
                 self._graph.edges[identity] = edge
 
     def _add_servo_edge(self, commit: Commit) -> None:
-        """Adds the edge of a commit by a Servo task, unless an event has one for the commit, or the graph has
-        `MAX_EDGES` edges. A commit of another source adds none."""
+        """Adds the edge of a commit by a Servo task, unless an event has one for the commit. If the graph has
+        `MAX_EDGES` edges, it notes that limit instead. A commit of another source adds none."""
         graph, entity = self._graph, commit.entity
         known = {edge.match.commit.commit_key for edge in graph.edges.values() if edge.match is not None}
-        if commit.is_servo and commit.commit_key not in known and len(graph.edges) < MAX_EDGES:
+        if not commit.is_servo or commit.commit_key in known:
+            return
+        if len(graph.edges) >= MAX_EDGES:
+            graph.limits_reached.add("edges")
+        else:
             graph.edges[commit.commit_key] = GraphEdge(None, entity, None, Match(commit, "run", True), commit.added[-1])
 
     def _node_of(self, dataset: DatasetRef, sender: str | None, distance: int) -> Steps[str]:

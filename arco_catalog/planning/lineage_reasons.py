@@ -130,7 +130,7 @@ class _Reasons:
             return NoEdge.NO_INPUTS, "its events name no input"
         datasets = dict.fromkeys((*event.outputs[:MAX_SEARCHED_OF_RUN], *inputs[:MAX_SEARCHED_OF_RUN]))
         named = [*datasets][:MAX_SEARCHED_OF_RUN]
-        if len(self._found.keys() | datasets.keys()) > MAX_SEARCHED:
+        if len(self._found.keys() | {*named}) > MAX_SEARCHED:
             return NoEdge.NOT_SEARCHED, "its datasets were not searched: too many events have no edge"
         tables: list[GraphTable] = []
         for dataset in named:

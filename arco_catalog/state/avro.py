@@ -267,9 +267,9 @@ class _Parser(Generic[T]):
 
     def _read_header(self) -> "_Records[T]":
         """Reads the header of the Avro file, sets the sync marker, and returns the decoder of the records, which has no
-        block yet. Raises `_NeedsBytes` if the header is not there completely, `UnpacksTooLong` if the bytes that are
-        missing then would make it too long, another error if it is corrupt or has an unsupported codec or schema, and
-        what `decoder_for` raises."""
+        block yet. Raises `_NeedsBytes` if the header is not there completely, `UnpacksTooLong` if it is too long, or
+        would be with the bytes that are missing, another error if it is corrupt or has an unsupported codec or schema,
+        and what `decoder_for` raises."""
         start = len(self._buffer)
         try:
             if self._buffer.take(len(MAGIC)) != MAGIC:
@@ -277,13 +277,17 @@ class _Parser(Generic[T]):
             metadata = self._read_metadata()
             self._sync = self._buffer.take(SYNC_SIZE)
         except _NeedsBytes as error:
-            if start + error.missing > self._limits.header_bytes:
-                reason = f"the header of the Avro file has more than {self._limits.header_bytes:,} bytes"
-                raise UnpacksTooLong(reason) from error
+            self._check_header_size(start + error.missing)
             raise
+        self._check_header_size(start - len(self._buffer))
         unpack = unpack_with(metadata.get("avro.codec", b"null").decode(errors="replace"))
         header = AvroHeader(metadata, _check_schemas(metadata, self._fields))
         return _Records(self._decoder_for(header), unpack, self._limits, self._skips)
+
+    def _check_header_size(self, size: int) -> None:
+        """Raises `UnpacksTooLong` if the header of the Avro file, of at least `size` bytes, is too long."""
+        if size > self._limits.header_bytes:
+            raise UnpacksTooLong(f"the header of the Avro file has more than {self._limits.header_bytes:,} bytes")
 
     def _read_metadata(self) -> dict[str, bytes]:
         """Reads the entries of the Avro header, by name; of two with one name the last counts. Raises `_NeedsBytes` if

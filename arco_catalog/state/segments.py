@@ -100,10 +100,13 @@ class Segment:
 
     def get(self, key: str) -> JsonObject | None:
         """Returns the entry of a key in this segment, None if there is none."""
-        place = bisect_left(self.lines, key, key=key_of)
-        if place == len(self.lines):
-            return None
-        found, entry = decode_line(self.lines[place])
+        try:
+            place = bisect_left(self.lines, key, key=key_of)
+            if place == len(self.lines):
+                return None
+            found, entry = decode_line(self.lines[place])
+        except InternalError as error:
+            raise self._damaged(error) from error
         return entry if found == key else None
 
     def get_all(self, keys: Collection[str]) -> Mapping[str, JsonObject]:
@@ -113,18 +116,28 @@ class Segment:
             found = ((key, self.get(key)) for key in keys)
             return {key: entry for key, entry in found if entry is not None}
         wanted = {*keys}
-        return {key: entry for key, entry in map(decode_line, self.lines) if key in wanted}
+        try:
+            return {key: entry for key, entry in map(decode_line, self.lines) if key in wanted}
+        except InternalError as error:
+            raise self._damaged(error) from error
 
     def scan(
         self, low: str, high: str | None = None, selects: Callable[[str], bool] | None = None
     ) -> Iterator[tuple[str, JsonObject]]:
         """Iterates over the keys in this segment from `low` on and before `high` (None: to the end), and their entries,
         in order; with `selects` only over the keys that it selects. The entries of others are not parsed."""
-        end = len(self.lines) if high is None else bisect_left(self.lines, high, key=key_of)
-        for place in range(bisect_left(self.lines, low, key=key_of), end):
-            line = self.lines[place]
-            if selects is None or selects(key_of(line)):
-                yield decode_line(line)
+        try:
+            end = len(self.lines) if high is None else bisect_left(self.lines, high, key=key_of)
+            for place in range(bisect_left(self.lines, low, key=key_of), end):
+                line = self.lines[place]
+                if selects is None or selects(key_of(line)):
+                    yield decode_line(line)
+        except InternalError as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: InternalError) -> InternalError:
+        """Returns the error about a line of this segment of the index, with the segment's id."""
+        return InternalError(f"{error.message} (segment {self.id})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from itertools import chain
 
 from arco_catalog.config.variables import VENDING_STRICT_SIGNATURES
 from arco_catalog.iceberg.errors import BadRequest, Forbidden, Unavailable
@@ -14,6 +15,7 @@ from arco_catalog.vending.credential import StorageCredential, longest_first
 from arco_catalog.vending.errors import CredentialsRefused, own_credentials
 from arco_catalog.vending.gcs import GcsIssuer
 from arco_catalog.vending.outbound import Outbound
+from arco_catalog.vending.s3_policy import grouped
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.sign_request import SignedRequest, SignRequest
 from arco_catalog.vending.signing import CheckedRequest, check_request, sign
@@ -150,9 +152,11 @@ class Vending:
     async def _narrow_keys(
         self, config: AwsStorage, scope: Scope, entity: str, principal: str, checked: CheckedRequest
     ) -> Credentials | None:
-        """Returns the keys of the credential for the scope if exactly one is issued (folders that no policy can name
-        are not in it), and otherwise keys for the folders of the request alone; None if none can be issued for them.
-        Raises `Forbidden` for a request that would need more than one credential, and the errors of `_issued`."""
+        """Returns the keys of the credential for the scope if exactly one is issued, and otherwise keys for the folders
+        of the request alone; None if none can be issued for these, or if no policy can name one of them. Raises
+        `Forbidden` for a request that would need more than one credential, and the errors of `_issued`."""
+        if not checked.locations <= {*chain(*grouped([*checked.locations], config, write=scope.write))}:
+            return None
         issued = await self._issued(config, scope, entity, principal)
         if len(issued) != 1:  # several, each for one folder; or none for this one
             scope = Scope.of(sorted(checked.locations, key=lambda location: location.uri), write=scope.write)

@@ -200,15 +200,17 @@ def _current_schema(version: Version, document: JsonObject) -> JsonObject:
     return next((each for each in schemas if each.get("schema-id", 0) == schema_id), object_of(document.get("schema")))
 
 
-def _fields(struct: JsonObject, prefix: str = "") -> Iterator[tuple[str, JsonObject]]:
-    """Iterates over every field of a struct and of the structs nested in it, also as elements of lists or values of
-    maps, each with the full name, of which the parts are joined by dots. Structs deeper in lists of lists, or in lists
-    or maps that are values of a map, and those in keys of maps are left out."""
-    for field in objects_of(struct.get("fields")):
-        name = f"{prefix}{text_of(field.get('name')) or ''}"
-        yield name, field
-        held = object_of(field.get("type"))
-        for part in ("element", "value"):
-            if part in held:
-                held, name = object_of(held[part]), f"{name}.{part}"
-        yield from _fields(held, f"{name}.")
+def _fields(schema: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """Iterates over every field of a schema and of the structs nested in it, at any level of lists and maps, each with
+    the full name, of which the parts are joined by dots."""
+    left: list[tuple[str, JsonObject | None, JsonObject]] = [("", None, schema)]
+    while left:
+        prefix, field, held = left.pop()
+        if field is not None:
+            prefix += text_of(field.get("name")) or ""
+            yield prefix, field
+            held, prefix = object_of(field.get("type")), f"{prefix}."
+        inside = [(prefix, each, held) for each in objects_of(held.get("fields"))]
+        parts = [part for part in ("element", "key", "value") if part in held]
+        members = [(f"{prefix}{part}.", None, object_of(held[part])) for part in parts]
+        left += reversed([*inside, *members])

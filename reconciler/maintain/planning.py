@@ -307,7 +307,7 @@ def _plan_orphan_removal(
     where: Mapping[str, Argument] = {"location": removal.locations[0]} if removal.locations else {}
     arguments: Mapping[str, Argument] = {"older_than": Time(max(0, now.ms - removal.max_age_ms)), **where}
     return Step(
-        Call(Procedure.REMOVE_ORPHAN_FILES, {**arguments, "prefix_listing": True, "stream_results": True}),
+        Call(Procedure.REMOVE_ORPHAN_FILES, {**arguments, "prefix_listing": True}),
         policy,
         f"files older than {days(removal.max_age_ms)} that no metadata refers to: {since}",
         "as many as a listing finds",

@@ -72,8 +72,7 @@ class SparkProcedures:
 
 def _result(rows: Sequence[dict[str, JsonValue]]) -> JsonObject:
     """Returns the result of a procedure: the one row of counts that it returned; or, for `remove_orphan_files`, which
-    returns a row for each file, the number of rows as `removed_files_count`. With `stream_results`, Iceberg returns
-    20,000 rows at most, a sample of more files."""
+    returns a row for each file, the number of rows as `removed_files_count`."""
     if len(rows) == 1 and "orphan_file_location" not in rows[0]:
         return {**rows[0]}
     return {"removed_files_count": len(rows)}

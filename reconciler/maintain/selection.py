@@ -1,7 +1,8 @@
 """Selects the files of a rewrite by the rules of Iceberg's planners (`BinPackRewriteFilePlanner`)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from reconciler.live_files import SMALL
 from reconciler.maintain.contents import DataFile
@@ -13,6 +14,9 @@ MIN_INPUT_FILES = 5
 MAX_GROUP_BYTES = 100 << 30
 DELETED_SHARE = 0.3
 """The share of deleted rows from which on a data file is rewritten."""
+
+Number = TypeVar("Number", int, float)
+Default = TypeVar("Default", int, float, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +41,14 @@ class Criteria:
         """Returns the criteria that these options of `rewrite_data_files` set; defaults are Iceberg's, and options that
         set no criterion are not read. Raises `ValueError` for values that Iceberg refuses, and for those by which every
         run would rewrite all files."""
-        delete_files = options.get("delete-file-threshold")
         found = cls(
             target,
-            int(options.get("min-file-size-bytes", SMALL * target)),
-            int(options.get("max-file-size-bytes", LARGE * target)),
-            int(options.get("min-input-files", MIN_INPUT_FILES)),
-            int(options.get("max-file-group-size-bytes", MAX_GROUP_BYTES)),
-            None if delete_files is None else int(delete_files),
-            float(options.get("delete-ratio-threshold", DELETED_SHARE)),
+            _number(options, "min-file-size-bytes", int, int(SMALL * target)),
+            _number(options, "max-file-size-bytes", int, int(LARGE * target)),
+            _number(options, "min-input-files", int, MIN_INPUT_FILES),
+            _number(options, "max-file-group-size-bytes", int, MAX_GROUP_BYTES),
+            _number(options, "delete-file-threshold", int, None),
+            _number(options, "delete-ratio-threshold", float, DELETED_SHARE),
         )
         if not 0 <= found.min_bytes < target < found.max_bytes:
             raise ValueError(
@@ -108,6 +111,19 @@ class Criteria:
         size = sum(file.size for file in group)
         combines = len(group) > 1 and (len(group) >= self.min_input_files or size > self.target)
         return combines or size > self.max_bytes or any(map(self.has_many_deletes, group))
+
+
+def _number(
+    options: Mapping[str, str], name: str, parse: Callable[[str], Number], default: Default
+) -> Number | Default:
+    """Returns the number in an option; the default if it is not set. Raises `ValueError`, which names the option, for
+    another text."""
+    if name not in options:
+        return default
+    try:
+        return parse(options[name])
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {options[name]}") from None
 
 
 @dataclass(slots=True)

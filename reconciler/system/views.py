@@ -1,6 +1,7 @@
 """Writes the views of `system`: creates those that do not exist, and adds a version to those of which the SQL, the
 columns or the owner have changed. A view with a current version that another program made is not changed."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -21,6 +22,9 @@ names there."""
 RUN_AS_OWNER = "trino.run-as-owner"
 """The property by which Trino's Iceberg connector runs a view as the owner, and not as the querying user."""
 
+_NAMED_IN_TRINO = re.compile(rf'"((?:[^"]|"")+)"\.{NAMESPACE}\.')
+"""A table of `system` in the SQL for Trino; the group is the catalog's name, with quotes doubled."""
+
 
 def write_views(
     catalog: KeyedRestCatalog,
@@ -32,26 +36,26 @@ def write_views(
     changed.
 
     Trino resolves the tables of a view in the catalog that the SQL names: `trino_catalog` is this catalog's name in
-    Trino. If it is None, new views have the catalog's name for other clients; existing ones keep theirs, until another
-    change gives them a version with that name. `trino_owner` is the Trino user as which views that hide rows run. If it
-    is None, new views run as the querying user, and existing ones keep their owner.
+    Trino. If it is None, new views have the catalog's name for other clients, and existing ones keep theirs.
+    `trino_owner` is the Trino user as which views that hide rows run. If it is None, new views run as the querying
+    user, and existing ones keep their owner.
     """
     existing = {name for *_, name in catalog.list_views(NAMESPACE)}
     for question in views:
-        version = _version(question, trino_catalog or catalog.properties["warehouse"])
         identifier = (NAMESPACE, question.name)
         properties = {"comment": question.description}
         if trino_owner is not None and question.hides_rows:
             properties[RUN_AS_OWNER] = trino_owner
+        named = trino_catalog or catalog.properties["warehouse"]
         if question.name not in existing:
+            version = _version(question, named)
             with suppress(ViewAlreadyExistsError):  # another run has just made it
                 catalog.create_view(identifier, question.schema, version, properties=properties)
             continue
         view = catalog.load_view(identifier)
+        version = _version(question, trino_catalog or _trino_catalog(view) or named)
         new_owner = RUN_AS_OWNER in properties and view.properties.get(RUN_AS_OWNER) != properties[RUN_AS_OWNER]
-        if _is_ours(view) and (
-            _differs(view, question, version, compares_trino=trino_catalog is not None) or new_owner
-        ):
+        if _is_ours(view) and (_differs(view, question, version) or new_owner):
             catalog.replace_view(view, question.schema, version, properties)
 
 
@@ -78,12 +82,16 @@ def _is_ours(view: View) -> bool:
     return not summary or summary.items() >= OURS.items()
 
 
-def _differs(view: View, question: Question, version: ViewVersion, *, compares_trino: bool) -> bool:
-    """Whether a view lacks a text of the version, or has other columns than the question. The text for Trino counts
-    only with `compares_trino`."""
+def _differs(view: View, question: Question, version: ViewVersion) -> bool:
+    """Whether a view lacks a text of the version, or has other columns than the question."""
     present, texts = _texts(view.current_version()), _texts(version)
-    compared = texts if compares_trino else {dialect: text for dialect, text in texts.items() if dialect != "trino"}
-    return not compared.items() <= present.items() or _columns(view.schema()) != _columns(question.schema)
+    return not texts.items() <= present.items() or _columns(view.schema()) != _columns(question.schema)
+
+
+def _trino_catalog(view: View) -> str | None:
+    """Returns the catalog that a view's SQL for Trino names; None if it names none."""
+    found = _NAMED_IN_TRINO.search(_texts(view.current_version()).get("trino", ""))
+    return None if found is None else found[1].replace('""', '"')
 
 
 def _columns(schema: Schema) -> Sequence[tuple[str, str]]:

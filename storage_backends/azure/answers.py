@@ -40,14 +40,14 @@ class AzureDialect:
             return True
         return (status, _code(response)) in _ANSWERS
 
-    def is_skewed(self, response: Response) -> bool:
+    def is_skewed(self, response: Response, skew_ms: int) -> bool:
         """Whether Azure refused the request because of its date. Azure has no error code for that, so this is taken to
         be so if a request was not authenticated (403 AuthenticationFailed) and the date of the response is more than
-        ten minutes off this machine's clock; False without a date."""
+        ten minutes off that of the request, this machine's and `skew_ms` milliseconds; False without a date."""
         if response.status != HTTPStatus.FORBIDDEN or _code(response) != "AuthenticationFailed":
             return False
         store_ms = date_ms(response)
-        return store_ms is not None and abs(store_ms - system_now_ms()) > _LARGEST_SKEW_MS
+        return store_ms is not None and abs(store_ms - system_now_ms() - skew_ms) > _LARGEST_SKEW_MS
 
     def failure_of(self, response: Response) -> StoreError:
         """Returns the exception for a response that is a failure: `StoreUnavailable` if the request was not applied and

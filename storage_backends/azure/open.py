@@ -11,5 +11,7 @@ def open_url(url: StoreUrl, config: AzureConfig) -> ObjectStore:
     """Opens the store at `abfss://container@account.dfs.core.windows.net/prefix`, `abfs:` likewise, or
     `az://container/prefix`: all by the blob endpoint. Raises `ValueError` without a container or without an account
     that may be used, or for a prefix that no key can have."""
-    place = place_of(url, config)
-    return AzureStore(place.container, url.prefix("an Azure URL"), config=place.config)
+    place, prefix = place_of(url, config), url.prefix("an Azure URL")
+    if "\\" in prefix:
+        raise ValueError(f"the prefix of an Azure URL must not contain a backslash, taken for a slash: {url.text!r}")
+    return AzureStore(place.container, prefix, config=place.config)

@@ -48,7 +48,7 @@ class GcsDialect:
             return missing and method != "POST"
         return 200 <= response.status < 300 or response.status in _ANSWERS
 
-    def is_skewed(self, response: Response) -> bool:
+    def is_skewed(self, response: Response, skew_ms: int) -> bool:
         """Returns False: requests are not signed by this machine's time, but have a token."""
         return False
 

@@ -56,7 +56,7 @@ class S3Dialect:
         # A 404 without the code may be the bucket's or a proxy's, not the key's.
         return method == "HEAD" or element_text(response.body, "Code") == "NoSuchKey"
 
-    def is_skewed(self, response: Response) -> bool:
+    def is_skewed(self, response: Response, skew_ms: int) -> bool:
         """Whether S3 refused the request because of the time in its signature."""
         return response.status == HTTPStatus.FORBIDDEN and element_text(response.body, "Code") == "RequestTimeTooSkewed"
 

@@ -138,17 +138,21 @@ class Client:
         transport = self._opened(loop)
         if transport is None:
             transport = await self._open_in(loop)
-        response = self._observed(await transport.send(request, self._clock_skew_ms))
+        skew_ms = self._clock_skew_ms  # another call may change it meanwhile
+        response = self._observed(await transport.send(request, skew_ms))
         if not self._dialect.is_answer(response, request.method):
-            response = await self._send_by_store_clock(transport, request, response)
+            response = await self._send_by_store_clock(transport, request, response, skew_ms)
         now_ms = date_ms(response)
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
 
-    async def _send_by_store_clock(self, transport: Transport, request: Request, response: Response) -> Response:
-        """Given the `response` with which the store did not accept a request: if the time in it was at fault, sends the
-        request again by the store's clock, which later requests then use too, and returns the answer. Raises any other
-        failure as the dialect classifies it, with the pause that the store requests."""
-        if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
+    async def _send_by_store_clock(
+        self, transport: Transport, request: Request, response: Response, skew_ms: int
+    ) -> Response:
+        """Given the `response` with which the store did not accept a request, sent by this machine's clock and
+        `skew_ms`: if the time in it was at fault, sends the request again by the store's clock, which later requests
+        then use too, and returns the answer. Raises any other failure as the dialect classifies it, with the pause that
+        the store requests."""
+        if self._dialect.is_skewed(response, skew_ms) and (store_ms := date_ms(response)) is not None:
             self._clock_skew_ms = store_ms - system_now_ms()
             # Safe: a refused request was not applied.
             response = self._observed(await transport.send(request, self._clock_skew_ms))

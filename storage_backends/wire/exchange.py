@@ -98,8 +98,9 @@ class Dialect(Protocol):
         retry would fail too."""
         ...
 
-    def is_skewed(self, response: Response) -> bool:
-        """Whether the request was refused, and not applied, because of the time in its signature."""
+    def is_skewed(self, response: Response, skew_ms: int) -> bool:
+        """Whether the request was refused, and not applied, because of the time in its signature, which was this
+        machine's and `skew_ms` milliseconds."""
         ...
 
 

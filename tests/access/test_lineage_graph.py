@@ -3,9 +3,11 @@
 import uuid
 from collections.abc import Sequence
 
+import pytest
 import ulid
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning import lineage_graph
 from arco_catalog.state.fields import mapping, objects
 from tests.access.lake import DB, Lake, T
 from tests.support.realm_service import on_catalog, on_table
@@ -62,7 +64,7 @@ async def test_neighbours_that_the_caller_may_not_read_have_no_names() -> None:
     assert (await reader.get(f"{DB}/tables/u/lineage")).status in (403, 404)
 
 
-async def test_an_edge_is_verified_if_run_and_commit_name_each_other() -> None:
+async def test_an_edge_is_verified_if_run_and_commit_name_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     lake = await Lake().start()
     servo = await lake.app.principal("servo", on_catalog("CATALOG_MANAGE_CONTENT"))
     found = await lake.app.ok("GET", "principals/servo")
@@ -72,6 +74,10 @@ async def test_an_edge_is_verified_if_run_and_commit_name_each_other() -> None:
     body = append_snapshot(7, lake.app.clock.now_ms(), f"{location}/metadata/7.avro")
     assert (await servo.post(T, body, **SERVO)).status == 200
 
+    with monkeypatch.context() as patch:
+        patch.setattr(lineage_graph, "MAX_EDGES", 0)
+        full = (await servo.get(f"{T}/lineage")).json
+    assert (objects(full, "edges"), full["cut-off"]) == ([], ["edges"])
     [unsourced] = objects((await servo.get(f"{T}/lineage")).json, "edges")
     await send(servo, [dataset("lake.db.u")], [dataset("lake.db.t", 7)])
     [edge] = objects((await servo.get(f"{T}/lineage")).json, "edges")

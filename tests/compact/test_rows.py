@@ -213,6 +213,42 @@ def test_a_version_is_a_row_of_each_table_of_metadata() -> None:
     assert [row["nullable"] for row in found["columns"]] == [False, True, True]
 
 
+def test_columns_are_told_at_every_level_of_lists_and_maps() -> None:
+    def struct(*fields: JsonObject) -> JsonObject:
+        return {"type": "struct", "fields": [*fields]}
+
+    def field(number: int, name: str, kind: JsonValue) -> JsonObject:
+        return {"id": number, "name": name, "type": kind, "required": False}
+
+    def array(element: JsonValue) -> JsonObject:
+        return {"type": "list", "element-id": 90, "element": element}
+
+    def mapping(key: JsonValue, value: JsonValue) -> JsonObject:
+        return {"type": "map", "key-id": 91, "key": key, "value-id": 92, "value": value}
+
+    nested = struct(
+        field(1, "lists", array(array(struct(field(2, "x", "int"))))),
+        field(
+            3, "maps", mapping(struct(field(4, "k", "int")), array(struct(field(5, "v", struct(field(6, "w", "int"))))))
+        ),
+        field(7, "deep", mapping("string", mapping("string", struct(field(8, "y", "int"))))),
+        field(9, "last", "int"),
+    )
+    found = rows(version(previous=False), METADATA | {"schemas": [{"schema-id": 1, **nested}]})
+
+    assert [(row["field_id"], row["column_name"]) for row in found["columns"]] == [
+        (1, "lists"),
+        (2, "lists.element.element.x"),
+        (3, "maps"),
+        (4, "maps.key.k"),
+        (5, "maps.value.element.v"),
+        (6, "maps.value.element.v.w"),
+        (7, "deep"),
+        (8, "deep.value.value.y"),
+        (9, "last"),
+    ]
+
+
 def test_columns_are_told_where_a_schema_may_have_changed() -> None:
     assert "columns" not in rows(version(), METADATA)
     assert "columns" in rows(version(updates=("add-schema", "set-current-schema")), METADATA)

@@ -1,5 +1,7 @@
 """The views of `system` are brought up to date, and somebody else's are left as they are."""
 
+from dataclasses import replace
+
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
@@ -57,6 +59,17 @@ async def test_trino_is_told_another_name_only_by_who_says_one(lake: ServedLake)
     for said, named in (("other", "other"), (None, "other"), (WAREHOUSE, WAREHOUSE)):
         write_views(catalog, said)
         assert shown(lake)["trino"] == GROWTH.text(f'"{named}".system.')
+
+
+async def test_a_view_that_changes_keeps_the_catalog_s_name_in_trino(lake: ServedLake) -> None:
+    lake.client.create_namespace_if_not_exists("system")
+    catalog = lake.mortal()
+    earlier = replace(GROWTH, sql=f"SELECT * FROM ({GROWTH.sql})")
+    write_views(catalog, 'the "other" one', [earlier])
+
+    write_views(catalog, None, [GROWTH])
+
+    assert shown(lake) == {"spark": GROWTH.text(), "trino": GROWTH.text('"the ""other"" one".system.')}
 
 
 async def test_where_there_is_no_realm_nothing_tells_who_may_read_what(lake: ServedLake) -> None:

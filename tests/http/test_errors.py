@@ -14,6 +14,7 @@ from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
 from arco_catalog.state.key_settings import Dialect
+from arco_catalog.state.memory import OutOfMemory
 from storage_backends import InvalidKey, StoreDenied, StoreError, StoreUnavailable
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService
@@ -109,6 +110,17 @@ def test_what_is_no_verdict_depends_on_route_and_dialect(
     error: Exception, commits: bool, dialect: Dialect, expected: tuple[int, str, str | None]
 ) -> None:
     assert error_answer(error, commits=commits, dialect=dialect) == expected
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("no answer"), StoreDenied("no right"), OutOfMemory("none left")])
+def test_a_failure_of_the_store_on_a_commit_route_is_a_warning_without_a_traceback(
+    caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    error_response(error, commits=True, dialect=Dialect.ICEBERG)
+
+    [record] = caplog.records
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
+    assert record.getMessage().endswith(str(error))
 
 
 def test_a_message_is_cut_where_it_quotes_too_much() -> None:

@@ -241,6 +241,16 @@ async def test_datasets_are_searched_up_to_a_limit(lake: Lake, monkeypatch: pyte
     assert mapping(await explained(lake), "reasons") == {"unknown-datasets": 2, "not-searched": 2}
 
 
+async def test_only_datasets_that_are_searched_count_towards_the_limit(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reasons_of_runs, "MAX_SEARCHED", 30)
+    inputs, outputs = ([named(f"db.{side}{number}") for number in range(20)] for side in ("x", "y"))
+    await lake.send(inputs, outputs)
+
+    assert mapping(await explained(lake), "reasons") == {"unknown-datasets": 1}
+
+
 @pytest.fixture
 async def spark() -> Mapping[str, JsonObject]:
     """The graphs of three tables about which Spark's own listener sent recorded events (tests/compact)."""

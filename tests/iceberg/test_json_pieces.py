@@ -10,6 +10,7 @@ from arco_catalog.iceberg.json_pieces import (
     let_go,
     write_in_pieces,
 )
+from arco_catalog.iceberg.outline import LARGE_BYTES, let_long_parts_go
 from tests.iceberg.big_table import big_table, snapshot
 from tests.iceberg.strategies import json_values
 from tests.iceberg.values import Json
@@ -82,6 +83,15 @@ def test_what_is_let_go_of_is_empty() -> None:
         let_go(document)
         assert not document
     let_go("text")
+
+
+@pytest.mark.parametrize("fields", [1, 100])
+def test_the_long_parts_of_a_document_are_let_go_of_however_many_fields_it_has(fields: int) -> None:
+    parts: list[Json] = [[{"a": [each]}] for each in range(fields)]
+    document: dict[str, Json] = {"refs": {"main": {}}, **{f"x{each}": part for each, part in enumerate(parts)}}
+    let_long_parts_go(document, LARGE_BYTES)
+    assert parts == [[]] * fields
+    assert document["refs"] == {"main": {}}
 
 
 @pytest.mark.parametrize("depth", [0, 2, 40])

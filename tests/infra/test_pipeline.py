@@ -164,7 +164,7 @@ def test_a_job_changes_nothing_else_of_the_state(plan: Plan, deployment: str, ac
     realm = (f"{BUCKET}/_realm/core/manifest.json", f"{BUCKET}/_realm/catalogs/01J/_catalog/iceberg_pointers/01J.json")
 
     assert not [key for key in (*RECORDS, *realm) if may(plan, deployment, action, key)]
-    if action != "s3:DeleteObject":
+    if action == "s3:DeleteObjectVersion":
         assert not may(plan, deployment, action, MARK)
 
 
@@ -174,6 +174,17 @@ def test_only_who_maintains_writes_tasks(plan: Plan) -> None:
     assert may(plan, "signed", "s3:DeleteObject", HINT)
     assert not may(plan, "signed", "s3:DeleteObject", TASK)
     assert not [(action, key) for key in (TASK, HINT) for action in WRITES if may(plan, "own-files", action, key)]
+
+
+def test_only_who_maintains_writes_committed_receipts_marks_and_checkpoints(plan: Plan) -> None:
+    days = f"{STATE}/events/2026-01-01"
+    missing = (f"{days}/iceberg/committed/a.json", MARK, f"{STATE}/operational/reconciler/walked-00.json")
+    others = (f"{days}/iceberg/pending/a.json", f"{days}/openlineage/a.json", f"{STATE}/operational/a.json")
+
+    assert all(may(plan, "signed", "s3:PutObject", key) for key in missing)
+    assert not [key for key in missing if may(plan, "own-files", "s3:PutObject", key)]
+    assert not [key for key in others if may(plan, "signed", "s3:PutObject", key)]
+    assert not [key for key in (missing[0], missing[2], *others) if may(plan, "signed", "s3:DeleteObject", key)]
 
 
 def test_a_job_has_no_right_on_files_that_the_catalog_gives_it_credentials_for(plan: Plan) -> None:

@@ -24,6 +24,7 @@ from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
 from arco_catalog.upkeep.fsck.files import Scope
 from arco_catalog.upkeep.purge.worker import task_worker
+from arco_catalog.upkeep.reconcile import reconcile_one
 from storage_backends import ABSENT, Missing, StoreDenied
 from tests.infra.evaluation import Policies, Request
 from tests.infra.judged_store import Allows, JudgedStore
@@ -58,6 +59,10 @@ class Bucket:
     def acting_as_job(self, name: str) -> CatalogFixture:
         """The catalog, as a job on Spark finds it that works on the store alone."""
         return self._acting_as(f"aws_iam_role_policy.spark_{name}[0]", f"pipeline-{name}")
+
+    def maintaining(self) -> CatalogFixture:
+        """The catalog, as the job `maintain` finds it."""
+        return self._acting_as("aws_iam_role_policy.pipeline[0]", "pipeline")
 
     def _acting_as(self, address: str, role: str) -> CatalogFixture:
         found = next(each for each in self.plan.deployment(self.deployment) if each.address == address)
@@ -213,6 +218,22 @@ async def test_the_job_that_checks_reads_all_that_there_is(plan: Plan) -> None:
     found = [finding.code async for finding in check(Examination(session), Scope())]
 
     assert found == [Code.DATA_FILE_MISSING]
+
+
+async def test_the_job_that_maintains_writes_missing_receipts_before_it_removes_orphan_files(plan: Plan) -> None:
+    bucket = Bucket(plan, "signed")
+    engine = bucket.as_an_engine()
+    await engine.namespace("db")
+    table = await append(engine, await engine.table("t", None), "a.parquet")
+    receipts = [key for key in bucket.store.keys("main/_catalog/events/") if "/committed/" in key]
+    for receipt in receipts:
+        await bucket.store.delete(receipt)
+    bucket.runtime.ms += DAY_MS
+
+    walk = await reconcile_one(bucket.maintaining().session(), table.entity)
+
+    assert (walk.unreadable, walk.incomplete, walk.written) == ([], 0, len(receipts))
+    assert [key for key in bucket.store.keys("main/_catalog/events/") if "/committed/" in key] == receipts
 
 
 async def test_a_worker_that_may_delete_nothing_fails_and_loses_nothing(bucket: Bucket) -> None:

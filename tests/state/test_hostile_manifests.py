@@ -7,7 +7,8 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state import avro_skippers
-from arco_catalog.state.avro_schema import MAX_SCHEMA_BYTES, MAX_TYPES, Unreadable
+from arco_catalog.state.avro import AvroLimits, parse_blocks
+from arco_catalog.state.avro_schema import MAX_SCHEMA_BYTES, MAX_TYPES, UnpacksTooLong, Unreadable
 from arco_catalog.state.avro_values import encode_long
 from arco_catalog.state.manifest_entries import EntrySelection, read_entries
 from tools.support.avro_files import avro_file
@@ -84,6 +85,13 @@ def with_fields(fields: Sequence[JsonObject]) -> bytes:
 async def test_a_schema_beyond_what_a_table_needs_is_an_error(body: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=reason):
         await read_files(body)
+
+
+async def test_a_header_that_arrives_whole_is_bounded_too() -> None:
+    body = with_fields([field(1, "a", "int")])
+    blocks = parse_blocks(ranges_of(body), {}, lambda record: record, AvroLimits(header_bytes=40), lambda _: None)
+    with pytest.raises(UnpacksTooLong, match="header of the Avro file has more than 40 bytes"):
+        await anext(blocks)
 
 
 async def test_a_partition_spec_of_a_thousand_fields_is_within_the_bounds() -> None:

@@ -313,8 +313,10 @@ def test_the_key_of_an_entry_is_found_without_its_value(key: str, entry: dict[st
 
 @pytest.mark.parametrize("line", [b"x", b"[]", b'["a",1]', b"[1,{}]", b'[\x07",{}]', b'[1",{}]'])
 def test_a_line_that_is_no_entry_is_our_own_fault(line: bytes) -> None:
-    with pytest.raises(InternalError):
-        Segment("s", [line]).get("a")
+    segment = Segment("01SEGMENT", [line])
+    for read in (lambda: segment.get("a"), lambda: segment.get_all({"a", "b"}), lambda: [*segment.scan("")]):
+        with pytest.raises(InternalError, match="01SEGMENT"):
+            read()
 
 
 def test_an_empty_directory_covers_nothing() -> None:

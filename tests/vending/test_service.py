@@ -184,6 +184,18 @@ async def test_with_a_key_for_each_location_that_of_the_request_signs(fixture: F
         await fixture.vending.sign(fixture.config, Scope.of(deep, write=True), "e", "alice", delete)
 
 
+async def test_a_request_about_a_folder_that_no_policy_names_is_signed_by_the_own_key(fixture: Fixture) -> None:
+    """The credential of the scope opens the other folder alone."""
+    scope = Scope.of([Location.parse("s3://lake/t"), Location.parse("s3://lake/star*")], write=False)
+    named, unnamed = (replace(GET, uri=f"http://127.0.0.1:9000/lake/{folder}/1") for folder in ("t", "star%2A"))
+
+    own = await fixture.vending.sign(fixture.config, scope, "e", "alice", unnamed)
+    vended = await fixture.vending.sign(fixture.config, scope, "e", "alice", named)
+
+    assert own.headers.get("x-amz-security-token") != "vended-token"
+    assert vended.headers["x-amz-security-token"] == "vended-token"
+
+
 @pytest.mark.parametrize(
     ("config", "trusted", "signed_too"),
     [

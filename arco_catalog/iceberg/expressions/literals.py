@@ -3,7 +3,7 @@ implementation. None of them is a cast: text is no integer or float (it may be a
 
 import re
 from collections.abc import Callable
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Decimal, InvalidOperation
 from enum import Enum
 from typing import NamedTuple, TypeAlias, cast
 from uuid import UUID
@@ -56,7 +56,10 @@ def convert(literal: Literal, type_name: str) -> Bound:
         kind, value = _KINDS[type(literal.value)], cast(Value, literal.value)
     else:
         kind, value = primitives.base_name(literal.type), parse_value(literal.type, literal.value)
-    converted = _CONVERSIONS.get(kind, _never)(value, base, type_name)
+    try:
+        converted = _CONVERSIONS.get(kind, _never)(value, base, type_name)
+    except InvalidOperation:  # the scale of the type is greater than any number of digits that `EXACT` has
+        converted = None
     if converted is None:
         shown = f"{str(literal.value)[:100]} ({literal.type or kind})"
         raise BadRequest(f"Invalid value for conversion to type {type_name}: {shown}")

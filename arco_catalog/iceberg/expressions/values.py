@@ -43,7 +43,10 @@ def decode_bound(type_name: str, data: bytes) -> Value | None:
 def bound_decoder(type_name: str) -> Decoder:
     """Returns the function that decodes bounds of a type as `decode_bound` does."""
     base = primitives.base_name(type_name)
-    return _decimal_decoder(decimal_scale(type_name)) if base == "decimal" else _DECODERS.get(base, _undecodable)
+    if base == "decimal":
+        scale = decimal_scale(type_name)
+        return _decimal_decoder(scale) if scale <= EXACT.prec else _undecodable
+    return _DECODERS.get(base, _undecodable)
 
 
 def decimal_scale(type_name: str) -> int:

@@ -1,11 +1,12 @@
 """Filters of so many predicates that testing all of them for every file would take longer than to read the files:
-weaker filters are tested in their place, of at most `MAX_TESTED` predicates, or of one for a column.
+weaker filters are tested in their place, of at most `MAX_TESTED` predicates.
 
 An upsert by two columns, for example, has a filter of thousands of pairs, `(a = 1 and b = 2) or (a = 3 and b = 4) ...`.
 Its rows have one of these values in `a`, and one in `b`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from arco_catalog.iceberg.expressions.binding import (
     BoundFilter,
@@ -27,12 +28,13 @@ _BY_COLUMN = Mapping[int, tuple[BoundPredicate, Iterable[Value]]]
 def weakened(bound: BoundFilter) -> BoundFilter:
     """Returns the filter itself if it has at most `MAX_TESTED` predicates. Otherwise one that is met by all rows that
     meet it: of alternatives, that a column has one of the values that they require of it, for each column of which all
-    do; of parts that must all match, the first ones, weakened in the same way, with `MAX_TESTED` predicates at most;
-    else `TRUE`."""
+    do, up to `MAX_TESTED` columns; of parts that must all match, the first ones, weakened in the same way, with
+    `MAX_TESTED` predicates at most; else `TRUE`."""
     if _count(bound) <= MAX_TESTED:
         return bound
     if isinstance(bound, Disjunction):
-        return _joined([_any_value(*column) for column in _columns_of_all(bound.parts).values()])
+        columns = islice(_columns_of_all(bound.parts).values(), MAX_TESTED)
+        return _joined([_any_value(*column) for column in columns])
     if not isinstance(bound, Conjunction):
         return TRUE
     kept: list[BoundFilter] = []

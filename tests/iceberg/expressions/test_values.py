@@ -49,6 +49,7 @@ def test_a_bound_from_before_its_type_was_promoted_is_decoded(promoted: str, dat
     ("type_name", "data"),
     [
         ("int", b"\x01\x00"),
+        ("decimal(9,999999999)", b"\x01"),
         ("int", bytes(8)),
         ("long", b""),
         ("boolean", b""),

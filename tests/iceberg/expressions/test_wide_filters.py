@@ -85,6 +85,20 @@ def test_alternatives_without_a_column_in_common_say_nothing() -> None:
     assert found.partition_may_match(())
 
 
+def test_of_alternatives_that_require_many_columns_the_first_ones_are_tested() -> None:
+    columns = [*range(1, MAX_TESTED + 11)]
+    parts = [all_of([equal(f"c{each}", row) for each in columns]) for row in (1, 2)]
+    whole = ScanFilter(any_of(parts), schema_of(["long"] * len(columns)), {0: spec_of()}, True).for_spec(0)
+    outside = {each: pack("<q", 9) for each in columns}
+
+    def may_match(column: int) -> bool:
+        return whole.file_may_match(
+            FileStatistics(5, {}, {}, None, {column: outside[column]}, {column: outside[column]})
+        )
+
+    assert [may_match(each) for each in (1, MAX_TESTED, MAX_TESTED + 1, MAX_TESTED + 10)] == [False, False, True, True]
+
+
 def test_of_many_conditions_the_first_ones_are_tested() -> None:
     above = [equal("c1", each, operation=Operation.GT) for each in range(MAX_TESTED)]
     found = bound(all_of([*above[:400], equal("c2", "a")]))

@@ -202,6 +202,15 @@ async def test_a_request_signed_by_a_wrong_clock_is_signed_again_by_the_stores(p
         assert played.pauses == []
 
 
+async def test_a_denial_after_the_clock_was_set_right_is_not_sent_again(play_wire: Play) -> None:
+    async with play_wire(SKEWED) as played:
+        await played.store.get("key")
+        played.server.script.append(SKEWED)
+        with pytest.raises(StoreDenied, match="AuthenticationFailed"):
+            await played.store.get("other")
+        assert played.wire == ["GET"] * 3
+
+
 async def test_an_unusable_clock_is_a_denial(play: Play) -> None:
     async with play(SKEWED, SKEWED) as played:
         with pytest.raises(StoreDenied, match="AuthenticationFailed"):

@@ -136,6 +136,7 @@ def test_another_cloud_is_named_by_its_endpoint() -> None:
         ("abfss://container@account.dfs.core.windows.net.example.org/a", "names no account"),
         ("abfss://container@other.dfs.core.windows.net/a", "another account than 'account'"),
         (f"{ABFSS}/a/../b", r"'\.' or '\.\.' segment"),
+        (f"{ABFSS}/a\\b", "must not contain a backslash"),
         ("https://account.blob.core.windows.net/container", "unsupported store URL"),
     ],
 )
