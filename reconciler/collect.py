@@ -246,7 +246,7 @@ async def collect_on_spark(
             with suppress(CatalogError):  # `collect_all` opens it again, and reports the error
                 by_paths[each.open().paths] = each
         request = collector_request(runtime.now_ms() + timeout_ms)
-        return [each async for each in collect_all(inventory, request, runtime, collection)]
+        return [each async for each in collect_all(inventory, request, runtime, collection, margin_ms=MARGIN_MS)]
 
 
 @asynccontextmanager

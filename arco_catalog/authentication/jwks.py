@@ -36,7 +36,7 @@ MAX_CANDIDATES = 4
 RSA_BYTES = range(256, 2_048 + 1)
 """Lengths of the modulus of an RSA key."""
 MAX_EXPONENT_BYTES = 8
-"""Bytes of the public exponent of an RSA key. With a long one each signature takes milliseconds to check."""
+"""Maximum length of the public exponent of an RSA key. With a long one each signature takes milliseconds to check."""
 
 # What each algorithm takes: the type of key, and the curve.
 ALGORITHMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -101,7 +101,7 @@ def _verifies(jwk: JsonObject) -> bool:
         and isinstance(operations, list)
         and "verify" in operations
         and "d" not in jwk  # a published private key is no secret
-        and (kind != "RSA" or (_length(jwk.get("n")) in RSA_BYTES and _length(jwk.get("e")) <= MAX_EXPONENT_BYTES))
+        and (kind != "RSA" or (_length(jwk.get("n")) in RSA_BYTES and 0 < _length(jwk.get("e")) <= MAX_EXPONENT_BYTES))
         and (kind != "OKP" or is_sound_point(jwk.get("crv"), _decoded(jwk.get("x"))))
     )
 

@@ -40,7 +40,7 @@ class Acceptor:
         self._look_again: asyncio.TimerHandle | None = None
         self._closed = False
         listener.setblocking(False)
-        crowd.when_one_leaves = self._resume
+        crowd.when_one_leaves.append(self._resume)
         self._loop.add_reader(listener, self._accept)
 
     def close(self) -> None:

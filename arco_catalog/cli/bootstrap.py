@@ -76,7 +76,7 @@ async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *,
             f"the realm {realm.name} was not made: there is a realm, perhaps a dropped one, at the root of "
             f"{options.store}, and such a store can have no other; leave out --realm to use that one"
         )
-    root = f"{realm.prefix}/{options.warehouse}".strip("/")
+    root = realm.first_root(options.warehouse)
     location = realm.deployment.base.below(root, "warehouse")
     allowed: list[JsonValue] = [location.uri, *_allowed(options)]
     storage = {"allowedLocations": allowed, **storage_of(location, options)}

@@ -165,8 +165,8 @@ async def _undrop(
 async def _stray(realm: Realm, session: Session, name: str, root: str | None) -> StrayCatalog:
     """Finds the catalog to undrop: the one with this `root`; else the one that has the name in the realm, if an
     interrupted drop left its state closed; else the only catalog that was dropped under this name, of those that can be
-    read. Raises `NotThere` if there is none, `CliError` if there are more, and for a `root` the errors of
-    `find_stray`, such as `NotFound`."""
+    read, the first one of a bootstrap among them. Raises `NotThere` if there is none, `CliError` if there are more,
+    and for a `root` the errors of `find_stray`, such as `NotFound`."""
     if root is not None:
         return await find_stray(realm, session, root)
     named = find_catalog(await load_keys(session, [catalog_key(name)]), name)
@@ -175,6 +175,9 @@ async def _stray(realm: Realm, session: Session, name: str, root: str | None) ->
         return closed
     strays = await stray_catalogs(realm, session)
     found = [each for each in strays.found if each.name == name]
+    first = await read_catalog(session, realm.first_root(name))
+    if first is not None and first.name == name:  # it has this name only as long as it is closed
+        found.append(first)
     if len(found) == 1:
         return found[0]
     if not found:

@@ -32,6 +32,7 @@ AZURE_RIGHTS = (
     "account's firewall"
 )
 GCS_RIGHTS = "give it storage.objects.get, create, delete and list on the bucket (roles/storage.objectUser has them)"
+FSCK = "`arco fsck` has the details, docs/recovery.md the steps"
 LEAST_RIGHTS = "give it s3:GetObject, s3:PutObject, s3:DeleteObject on the prefix and s3:ListBucket on the bucket"
 
 
@@ -69,8 +70,7 @@ class Checks:
     async def run(self) -> list[Check]:
         """Runs the checks of `arco doctor` on the store and its catalogs, and returns the results in order. A check
         that a failure before makes impossible has the status `SKIPPED`; the checks of the credentials and of allowed
-        locations are left out instead. A failed one raises nothing, but `StoreError` is raised if the store
-        fails while the registry of a realm is read."""
+        locations are left out instead. A failed one raises nothing."""
         self._done = [packages(self._options.store)]
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._check_credentials())
@@ -112,7 +112,7 @@ class Checks:
     async def _check_store(self, session: Session) -> None:
         """Records whether the store can be listed and HEAD can be read, and if so the checks that need this: the clock,
         the realm or catalog, conditional writes (not tried without a realm or a valid HEAD of the catalog) and the
-        allowed locations."""
+        allowed locations. A realm that does not exist or can't be read is the last check."""
         store = session.state.store
         missing = missing_folder(self._options.store)
         if missing is not None:
@@ -135,7 +135,11 @@ class Checks:
         took_ms = session.runtime.now_ms() - begun_ms
         self._done.append(Check("store", Status.OK, f"{self._options.store} answered two calls in {took_ms:,} ms"))
         self._done.append(clock(session.now_ms() - session.runtime.now_ms()))
-        deployed = await self._of_realm(session)
+        try:
+            deployed = await self._of_realm(session)
+        except (NotFound, InternalError, StoreError) as error:
+            self._done.append(_unread_realm(error, self._options.store))
+            return
         if deployed is not None:
             self._done += deployed
             self._done.append(await conditional_writes(session, self._options.store))
@@ -168,17 +172,12 @@ class Checks:
 
     async def _of_realm(self, session: Session) -> list[Check] | None:
         """Returns a check for each catalog of the realm, whose HEAD is read, or one warning if the realm has no
-        catalog; None if the options name no realm and there is none at the root of the store. A realm that the options
-        name and that does not exist is a failed check. Raises `StoreError` and `InternalError` if the registry of the
+        catalog; None if the options name no realm and there is none at the root of the store. Raises `NotFound` for a
+        realm that the options name and that does not exist, and `StoreError` and `InternalError` if the registry of the
         realm can't be read."""
         options, name = self._options, "catalog"
         named = () if options.realm is None else (options.realm,)
-        try:
-            catalogs = await deployed_catalogs(
-                session.catalog, canonical_url(options.store, options.environment), named
-            )
-        except NotFound as error:
-            return [Check(name, Status.FAILED, error.message, "check --realm")]
+        catalogs = await deployed_catalogs(session.catalog, canonical_url(options.store, options.environment), named)
         if [each.realm for each in catalogs] == [None]:
             return None
         found: list[Check] = []
@@ -306,12 +305,24 @@ def clock(behind_ms: int) -> Check:
     return Check("clock", status, found, "set the clock (chrony, ntpd): engines refuse metadata from the future")
 
 
+def _unread_realm(error: CatalogError | StoreError, store: str) -> Check:
+    """Returns the failed check of the catalogs of a realm that does not exist, or whose registry can't be read."""
+    match error:
+        case NotFound():
+            return Check("catalog", Status.FAILED, error.message, "check --realm")
+        case InternalError():
+            return Check("catalog", Status.FAILED, error.message, FSCK)
+        case StoreDenied():
+            return Check("catalog", Status.FAILED, str(error), denied(str(error), store))
+    return Check("catalog", Status.FAILED, str(error), "try again")
+
+
 async def _head(session: Session) -> RegistryState | Check:
     """Reads HEAD of the catalog's registry, or returns a failed check if it can't be parsed."""
     try:
         return await session.state.head()
     except InternalError as error:
-        return Check("catalog", Status.FAILED, error.message, "`arco fsck` has the details, docs/recovery.md the steps")
+        return Check("catalog", Status.FAILED, error.message, FSCK)
 
 
 def no_catalog(options: CatalogOptions, others: Sequence[str]) -> Check:
@@ -357,4 +368,4 @@ def denied(reason: str, store: str = "s3:") -> str:
         return "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
     if "AuthenticationFailed" in reason:
         return "check AZURE_STORAGE_ACCOUNT and its key or signature, and this machine's clock"
-    return AZURE_RIGHTS if "Authorization" in reason else LEAST_RIGHTS
+    return AZURE_RIGHTS if is_azure(store) else LEAST_RIGHTS

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.characters import escaped
 
-DURATIONS = frozenset({"age_ms", "lease_ms"})
+DURATIONS = frozenset({"age_ms", "lease_ms", "quiet_ms"})
 """Fields that end in `_ms` and hold a duration, not a point in time."""
 
 

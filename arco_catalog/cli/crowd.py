@@ -53,7 +53,7 @@ class Crowd:
         self._leaving: set[Member] = set()
         self._new: dict[Member, None] = {}
         self._idle: dict[Member, float] = {}
-        self.when_one_leaves: Callable[[], None] = lambda: None
+        self.when_one_leaves: list[Callable[[], None]] = []
         self.when_size_changes: Callable[[int], None] = lambda count: None
         """Gets the number of connections whenever that changes."""
         self.when_one_is_refused: Callable[[RefusalReason], None] = lambda reason: None
@@ -76,7 +76,8 @@ class Crowd:
         `when_size_changes` and `when_one_leaves`."""
         self._count -= 1
         self.when_size_changes(self._count)
-        self.when_one_leaves()
+        for resume in self.when_one_leaves:
+            resume()
 
     def add(self, member: Member) -> None:
         """Records a connection that has sent no complete head of a request yet. Until it does, it may be cut to make

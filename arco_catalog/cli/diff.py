@@ -12,7 +12,7 @@ from arco_catalog.cli.session import carry_out, for_table_or_view, open_session
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.compare import compare_versions
 from arco_catalog.state.characters import escaped
-from arco_catalog.state.fields import mapping, objects, texts
+from arco_catalog.state.fields import mapping, objects, sequence, texts
 
 LAYOUTS = {"partition-specs": "partition spec", "sort-orders": "sort order"}
 MAPPINGS = {"properties": "property", "refs": "ref", "representations": "SQL"}
@@ -36,8 +36,7 @@ def run(options: CatalogOptions, name: str, before: str, after: str | None, *, a
 
 def as_text(compared: JsonObject) -> str:
     """Formats a comparison: both versions, then one line a difference, with + for what was added, - for what was
-    dropped, and ~ for what changed, or a line that nothing differs, also if only the version ids in a view's metadata
-    do."""
+    dropped, and ~ for what changed, or a line that nothing differs."""
     lines = [*_differences(compared)] or ["Nothing differs."]
     heads = [f"{side.ljust(4)}  {_version(mapping(compared, side))}" for side in ("from", "to")]
     return "\n".join(map(escaped, [*heads, "", *lines]))
@@ -49,8 +48,7 @@ def _version(version: JsonObject) -> str:
 
 
 def _differences(compared: JsonObject) -> Iterator[str]:
-    """Yields the lines of a comparison of two versions of a table or view, in the order in which they are printed; none
-    about the version ids that views have in their metadata."""
+    """Yields the lines of a comparison of two versions of a table or view, in the order in which they are printed."""
     for name, change in mapping(compared, "fields").items():
         yield f"~ {name}: {_change(change)}"
     yield from _columns(mapping(compared, "schema"))
@@ -62,6 +60,7 @@ def _differences(compared: JsonObject) -> Iterator[str]:
         if isinstance(change, dict) and change.get("from") != change.get("to"):
             yield f"~ {name}: {_change(change)}"
     yield from _snapshots(mapping(compared, "snapshots"))
+    yield from _view_versions(mapping(compared, "view-versions"))
 
 
 def _columns(schema: JsonObject) -> Iterator[str]:
@@ -110,6 +109,15 @@ def _snapshots(snapshots: JsonObject) -> Iterator[str]:
     for sign, part in (("+", "added"), ("-", "dropped")):
         if counts.get(part):
             yield f"{sign} {counts[part]} snapshots"
+
+
+def _view_versions(versions: JsonObject) -> Iterator[str]:
+    """Yields the lines about another current version of a view's SQL, and about added and dropped versions."""
+    if versions.get("current") is not None:
+        yield f"~ current view version: {_change(versions.get('current'))}"
+    for sign, part in (("+", "added"), ("-", "dropped")):
+        for number in sequence(versions, part):
+            yield f"{sign} view version {format_text(number)}"
 
 
 def _change(change: JsonValue) -> str:

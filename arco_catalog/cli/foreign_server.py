@@ -40,26 +40,24 @@ class ForeignServer:
 
     async def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         """Sends a request, and returns the status and the body of the answer; it follows no redirects. Sends a GET
-        again, up to two times after a pause, if no complete response arrived or the status is 429 or 5xx; once and at
-        once if the response was too large; the last one counts. Raises `CliError` if no complete one arrived, and
-        beyond the limits of requests and bytes."""
-        for pause in PAUSES_S if method == "GET" else ():
+        again, up to two times and after a pause, if no complete response arrived or the status is 429 or 5xx, but not if
+        it was too large; the last one counts. Raises `CliError` if no complete one arrived, and beyond
+        the limits of requests and bytes."""
+        pauses = iter(PAUSES_S if method == "GET" else ())
+        while True:
+            pause = next(pauses, None)
             try:
                 answer = await self._send_once(method, target, headers, body)
             except (NeverSent, AnswerLost) as error:
-                if isinstance(error, AnswerTooLarge):
-                    break  # as it will be the next time
+                # An answer that is too large will be so the next time.
+                if pause is None or isinstance(error, AnswerTooLarge):
+                    sent = method != "GET" and not isinstance(error, NeverSent)
+                    unknown = ": it is unknown whether the change was made" if sent else ""
+                    raise CliError(f"no complete answer of {self._host} arrived: {error}{unknown}") from error
             else:
-                if answer.status != 429 and answer.status < 500:
+                if pause is None or (answer.status != 429 and answer.status < 500):
                     return answer.status, answer.body
             await self._runtime.sleep(pause)
-        try:
-            answer = await self._send_once(method, target, headers, body)
-        except (NeverSent, AnswerLost) as error:
-            sent = method != "GET" and not isinstance(error, NeverSent)
-            unknown = ": it is unknown whether the change was made" if sent else ""
-            raise CliError(f"no complete answer of {self._host} arrived: {error}{unknown}") from error
-        return answer.status, answer.body
 
     async def _send_once(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
         """Sends one request with the token, and returns the response. Raises `CliError` beyond the limits of requests

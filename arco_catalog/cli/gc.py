@@ -55,7 +55,7 @@ def run(
 
     async def work() -> CollectedCatalogs:
         async with open_session(options, "gc", find_inventory, writes=delete) as inventory:
-            return [each async for each in collect_all(inventory, request, runtime, collection)]
+            return [each async for each in collect_all(inventory, request, runtime, collection, margin_ms=MARGIN_MS)]
 
     results = carry_out(work)
     if as_json:

@@ -124,8 +124,8 @@ class FolderSource:
         *namespace, name = path.split("/") if path else self._root.segments[-1:] or ("",)
         if not folder.versions:
             problem = (
-                "its folder has neither version-hint.text nor vN.metadata.json: only the catalog that it belongs to "
-                "knows which of its metadata files is current"
+                "its folder has no vN.metadata.json: only the catalog that it belongs to knows which of its metadata "
+                "files is current"
             )
             return SourceTable(tuple(namespace), name, None, problem)
         version = await self._current_version(path, folder)

@@ -18,7 +18,8 @@ SECONDS = 300.0
 MAX_HEAD_BYTES = 16 << 10
 READ_SECONDS = 10.0
 CALLBACK = "/callback"
-DONE = "You are logged in: this page can be closed."
+DONE = "The answer has arrived: arco shows whether you are logged in. This page can be closed."
+REFUSED = "You are not logged in: the issuer answered with an error, which arco shows. This page can be closed."
 WRONG = "This is not the answer that arco waits for."
 
 
@@ -76,6 +77,8 @@ def _listener(
                 if query is not None and right and not answered.done():
                     answered.set_result(query)
                 status, text = ("200 OK", DONE) if right else ("400 Bad Request", WRONG)
+                if query is not None and right and "code" not in query:
+                    text = REFUSED
                 writer.write(
                     f"HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {len(text)}\r\n"
                     f"connection: close\r\nreferrer-policy: no-referrer\r\n\r\n{text}".encode()

@@ -183,6 +183,7 @@ def _server(url: str, token: str | None) -> Exchange:
     """Returns the exchange with the server at a URL, by this token, if there is one. A redirect is not followed: the
     token is for this server alone. The exchange raises `CliError` without a complete response, and for a URL that is
     not https or loopback."""
+    from storage_backends.wire.exchange import Ambiguous
     from storage_backends.wire.fetch import fetch
     from storage_backends.wire.pool import Timeouts
 
@@ -202,7 +203,8 @@ def _server(url: str, token: str | None) -> Exchange:
                 timeouts=timeouts,
             )
         except StoreError as error:
-            unknown = ": it is unknown whether the change was made" if method in CHANGES else ""
+            sent = method in CHANGES and isinstance(error, Ambiguous)
+            unknown = ": it is unknown whether the change was made" if sent else ""
             raise CliError(f"{error}{unknown}") from error
         return answer.status, answer.body
 

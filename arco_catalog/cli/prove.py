@@ -63,10 +63,18 @@ def run(options: ProveOptions) -> int:
         try:
             await open_campaign(await _campaign_options(options), use)
         except* (NoCatalog, ProgramFailed, RestartFailed) as errors:
-            raise CliError(str(errors.exceptions[0])) from errors
+            raise CliError(_first_message(errors)) from errors
         return codes[0]
 
     return carry_out(work)
+
+
+def _first_message(errors: BaseExceptionGroup[BaseException]) -> str:
+    """Returns the message of the first error in a group, or in the groups in it: each task group makes one."""
+    first: BaseException = errors
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return str(first)
 
 
 async def _campaign_options(options: ProveOptions) -> CampaignOptions:

@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     parser.add_argument(
         "--token-file", metavar="FILE", help="a file with the token to send, in place of that of `arco login`"
     )
-    parser.add_argument("--clients", type=_positive, default=8, metavar="N", help="clients at once [default 8]")
+    parser.add_argument(
+        "--clients", type=_clients, default=8, metavar="N", help="clients at once, at most 48 [default 8]"
+    )
     parser.add_argument(
         "--seconds", type=float, default=600, metavar="S", help="begin no program after S seconds [default 600]"
     )
@@ -69,6 +71,15 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text}")
+    return number
+
+
+def _clients(text: str) -> int:
+    """Parses a number of clients, of which there may be `MAX_CLIENTS`. Raises as `_positive` does."""
+    from arco_catalog.prove.program import MAX_CLIENTS
+
+    if (number := _positive(text)) > MAX_CLIENTS:
+        raise argparse.ArgumentTypeError(f"expected at most {MAX_CLIENTS} clients, got {text}")
     return number
 
 

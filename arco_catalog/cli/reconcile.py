@@ -49,7 +49,9 @@ def run(
 
     async def work() -> list[tuple[DeployedCatalog, ReconcileStats]]:
         async with open_session(options, "reconcile", find_inventory, writes=not dry) as inventory:
-            return [each async for each in reconcile_all(inventory.catalogs, request, runtime, walk)]
+            return [
+                each async for each in reconcile_all(inventory.catalogs, request, runtime, walk, margin_ms=MARGIN_MS)
+            ]
 
     walked = carry_out(work)
     print(json_text(as_document(walked)) if as_json else "\n\n".join(_sections(walked, dry=dry)))

@@ -18,7 +18,7 @@ class SecretsFile:
         """Opens the file to add lines to it, and makes it with mode 0600 if there is none. Raises `CliError` if it
         can't be opened, if it is no regular file, and if others than its owner, who must be the user, have any
         permission for it."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             self._descriptor = os.open(path, flags, 0o600)
         except OSError as error:
@@ -35,10 +35,15 @@ class SecretsFile:
     def add(self, secret: NewSecret) -> None:
         """Adds the credentials of a principal as a line of JSON, and returns when it is on the disk. Raises `OSError`,
         also if only a part of the line was written."""
-        line = dumps(secret.to_json()) + b"\n"
+        line = self._end_of_part() + dumps(secret.to_json()) + b"\n"
         if os.write(self._descriptor, line) != len(line):
             raise OSError("only a part of the line with a new secret was written to the file for secrets")
         os.fsync(self._descriptor)
+
+    def _end_of_part(self) -> bytes:
+        """Returns a line break if the file ends in a part of a line, as a stopped run may leave one, else nothing."""
+        size = os.fstat(self._descriptor).st_size
+        return b"" if size == 0 or os.pread(self._descriptor, 1, size - 1) == b"\n" else b"\n"
 
     def close(self) -> None:
         """Closes the file."""

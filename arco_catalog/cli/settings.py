@@ -45,16 +45,17 @@ class Changes:
 def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
     """Applies the changes, if there are any, and displays the settings of the catalog. Returns 0. Raises `CliError`."""
 
-    async def work() -> RegistryState:
+    async def work() -> tuple[RegistryState, str]:
         writes = bool(changes.of_keys or changes.of_locations)
         async with open_session(options, "settings", find_catalog, TIMEOUT_MS, writes=writes) as session:
             if changes.of_locations:
                 await change_locations(session, added=changes.added, removed=changes.removed)
-            if changes.of_keys:
-                await _change_keys(another(session), changes)
-            return await session.state.head()
+            changed = changes.of_keys and await _change_keys(another(session), changes)
+            head = await session.state.head()
+            settings = head.key_settings
+            return head, "" if settings is None or not changed else _advice(settings, session.now_ms())
 
-    head = carry_out(work)
+    head, advice = carry_out(work)
     settings, locations = head.key_settings, head.allowed_locations
     if as_json:
         listed: list[JsonValue] = [*locations]
@@ -63,23 +64,23 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
         return 0
     lines = [("idempotency keys", NO_RECORD if settings is None else _described(settings))]
     print(facts([*lines, *(("allowed location", each) for each in locations)]))
-    if settings is not None and settings.replaced and changes.of_keys:
-        print(_advice(settings))
+    if advice:
+        print(advice)
     if changes.of_locations:
         print("\nCommands use these allowed locations at once, servers from their next start on.")
     return 0
 
 
-async def _change_keys(session: Session, changes: Changes) -> None:
+async def _change_keys(session: Session, changes: Changes) -> bool:
     """Records how the catalog is to read idempotency keys, by a commit; a rule that is not given stays as it is
-    recorded, or else as the default."""
+    recorded, or else as the default. Returns whether that is a change of what was recorded."""
     settings = (await session.state.head()).key_settings
     policy = KeyPolicy() if settings is None else settings.policy
     if changes.dialect is not None:
         policy = replace(policy, dialect=changes.dialect)
     if changes.enabled is not None:
         policy = replace(policy, enabled=changes.enabled)
-    await set_key_policy(session, policy)
+    return await set_key_policy(session, policy) != settings
 
 
 def _described(settings: KeySettings) -> str:
@@ -87,12 +88,18 @@ def _described(settings: KeySettings) -> str:
     return f"{settings.policy.dialect.value} dialect" if settings.policy.enabled else "not taken"
 
 
-def _advice(settings: KeySettings) -> str:
+def _advice(settings: KeySettings, now_ms: int) -> str:
     """Returns a note for after a change of the rules for idempotency keys: from when servers follow them, until when
-    they also search markers of the rules before, and that servers of older versions do not read the record."""
-    until = format_time(settings.replaced[0].until_ms + SEARCH_MS)
+    they also search markers of rules before, if they do, and that servers of older versions do not read the record."""
+    searched = settings.previous_policies(now_ms)
+    search = ""
+    if searched:
+        until_ms = max(each.until_ms for each in settings.replaced if each.policy in searched)
+        search = (
+            f"Until {format_time(until_ms + SEARCH_MS)} they also search markers of the setting before, which costs "
+            "each write with a key one more call. "
+        )
     return (
-        f"\nServers use this from their next write on, whatever their variables set. Until {until} they also search "
-        "markers of the setting before, which costs each write with a key one more call. Servers of versions without "
-        "`arco settings` do not read this record: replace them before a change."
+        f"\nServers use this from their next write on, whatever their variables set. {search}Servers of versions "
+        "without `arco settings` do not read this record: replace them before a change."
     )

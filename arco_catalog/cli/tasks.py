@@ -9,14 +9,19 @@ from contextlib import aclosing
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.finders import find_catalog, find_inventory
 from arco_catalog.cli.output import failure_lines, table
-from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session
+from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session, operator_request
 from arco_catalog.config.variables import EVENTS, WAREHOUSE
+from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.environment import task_policies_from_env
-from arco_catalog.operations.tasks import DamagedTask, ListedTask, require_task, retry_task, tasks
+from arco_catalog.operations.tasks import DamagedTask, ListedTask, find_task, require_task, retry_task, tasks
 from arco_catalog.planning.names import dotted
+from arco_catalog.protocol.access import ALLOW_ALL
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import optional_text, texts
 from arco_catalog.state.runtime import SystemRuntime
@@ -27,6 +32,7 @@ from arco_catalog.telemetry.tasks_line import tasks_line
 from arco_catalog.upkeep.delivery.sinks import sinks_from_env
 from arco_catalog.upkeep.purge.worker import delegate_from_env, task_worker
 from arco_catalog.upkeep.run_tasks import run_tasks
+from storage_backends import StoreError
 
 FOLLOW_SECONDS = 2.0
 UNDONE = "The drop was undone, or its purge cancelled: nothing will be deleted"
@@ -115,7 +121,7 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
     """Executes the tasks that are due in every catalog of the realm, or one task, if it is due, in the catalog that has
     it, for at most `seconds` (None: a day); with ARCO_EVENTS, and without `task`, it also fills the event feeds.
     Displays a line for each catalog. Returns 1 if the tasks of some catalog could not be read, else 0, also if a task
-    failed or no catalog has `task`. Raises `CliError`."""
+    failed. Raises `CliError`, also if every catalog can be read and none has `task`."""
     runtime = SystemRuntime()
     end_ms = runtime.now_ms() + (DAY_MS if seconds is None else seconds * 1000)
 
@@ -128,6 +134,8 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
                 run_tasks(inventory.catalogs, runtime, end_ms, policies, task, delegate=delegate, sinks=sinks)
             ) as worked,
         ):
+            if task is not None:
+                await _require_in_one(inventory.catalogs, task, operator_request(runtime, "tasks"))
             async for catalog, stats in worked:
                 line = tasks_line(catalog.name, stats, at_ms=runtime.now_ms(), namespace=None)
                 print(line if as_json else counts_as_text(catalog.name, stats), flush=True)
@@ -135,6 +143,17 @@ def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, a
         return 1 if failed else 0
 
     return carry_out(work)
+
+
+async def _require_in_one(catalogs: Sequence[DeployedCatalog], task: str, request: OperationRequest) -> None:
+    """Raises `CliError` if none of the catalogs has a task, and all can be read: the run reports those that can't."""
+    for catalog in catalogs:
+        try:
+            if await find_task(catalog.open().session(request, ALLOW_ALL), task) is not None:
+                return
+        except (CatalogError, StoreError):
+            return
+    raise CliError(f"Task does not exist: {task}")
 
 
 def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> int:

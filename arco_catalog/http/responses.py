@@ -55,15 +55,15 @@ class Response:
         return "Content-Encoding" in self.headers
 
     async def send(self, send: Send, *, to_head: bool, request_id: str | None = None) -> None:
-        """Sends the response, without its body if `to_head` (the request was a HEAD), and with `request_id` in the
-        header `X-Request-Id` if it is given."""
+        """Sends the response, without its body and `content-length` if `to_head` (the request was a HEAD), and with
+        `request_id` in the header `X-Request-Id` if it is given."""
         body = b"" if to_head else self.body
         headers = [(_exact(name), value.encode("latin-1")) for name, value in self.headers.items()]
         if request_id is not None:
             headers.append((_exact("X-Request-Id"), request_id.encode()))
         if body and "Content-Type" not in self.headers:
             headers.append(_JSON)
-        if self.status not in (204, 304):
+        if self.status not in (204, 304) and not to_head:
             # In lower case, because uvicorn must recognise this one or it sends chunks.
             headers.append((ExactName(b"content-length"), b"%d" % len(body)))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})

@@ -112,6 +112,10 @@ class Realm:
         """Returns the folder for the state of the catalog with this entity id."""
         return f"{self.registry.paths.state}/catalogs/{entity}"
 
+    def first_root(self, name: str) -> str:
+        """Returns the folder for the state of the catalog of this name that a bootstrap makes."""
+        return f"{self.prefix}/{name}".strip("/")
+
     def check_locations(self, locations: Sequence[Location], storage: JsonObject) -> None:
         """Raises `BadRequest` unless the operator allows tables of this realm in all of these locations, and all have
         the type of storage that the catalog's storage configuration names."""

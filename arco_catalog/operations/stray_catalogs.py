@@ -95,14 +95,15 @@ async def stray_catalogs(realm: Realm, session: Session) -> StrayCatalogs:
 async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog:
     """Returns the catalog at a `place`, with a name or without. A `place` with a slash, except at the ends, is the
     catalog's root in the store; one without a slash is the name of a folder, first among the folders of the realm's
-    catalogs, then directly in the realm. Raises `NotFound`, `BadRequest` for a root outside of the folder of the
-    realm's catalogs, and as `read_catalog` does."""
+    catalogs, then directly in the realm. Raises `NotFound`, `BadRequest` for a root that is neither in the folder of
+    the realm's catalogs nor directly in the realm, and as `read_catalog` does."""
     whole, parent = place.strip("/"), realm.root_of("")
-    if "/" in whole and not whole.startswith(parent):
+    directly = realm.first_root(whole.rpartition("/")[2])
+    if "/" in whole and not whole.startswith(parent) and whole != directly:
         raise BadRequest(
             f"{place} can't be the state of a catalog of this realm: the folders of those begin with {parent}"
         )
-    roots = [whole] if "/" in whole else [realm.root_of(whole), f"{realm.prefix}/{whole}".strip("/")]
+    roots = [whole] if "/" in whole else [realm.root_of(whole), directly]
     for root in roots:
         stray = await read_catalog(session, root)
         if stray is not None:

@@ -85,7 +85,7 @@ class Campaign:
     async def run(self, on_program: Callable[[CampaignReport], None]) -> CampaignReport:
         """Runs programs until one has findings, or until the time or the operations are used up. Calls `on_program`
         after each. Returns the report, in which the findings are those of the last program, the worst first. Raises an
-        `ExceptionGroup` with `ProgramFailed`, or with what a restart raises: `RestartFailed` or `OSError`."""
+        `ExceptionGroup` with `ProgramFailed`, or with `RestartFailed`."""
         options, report = self._options, self.report
         began = time.monotonic()
         rng = random.Random(options.seed)
@@ -101,7 +101,7 @@ class Campaign:
     async def play(self, program: Program) -> HistoryVerdict:
         """Runs one program, judges its history, and adds its counts, but not the findings, to the report. Returns the
         findings, and the names for which the search was given up. Raises an `ExceptionGroup` with `ProgramFailed`, or
-        with what a restart raises: `RestartFailed` or `OSError`."""
+        with `RestartFailed`."""
         self._number += 1
         result = await run_program(self._site, f"prove_{self._run}_{self._number}", program)
         verdict = await asyncio.to_thread(check, result.history)
@@ -156,12 +156,15 @@ class Campaign:
 
     async def _restart(self) -> None:
         """Runs the command that kills and starts the servers, and waits until it ends; no two run concurrently. Counts
-        a kill. Raises `RestartFailed` if the command ends with another code than 0, or does not end within `RESTART_S`,
-        and `OSError` if it can't be started."""
+        a kill. Raises `RestartFailed` if the command can't be started, ends with another code than 0, or does not end
+        within `RESTART_S`."""
         command = self._options.restart[0]
         async with self._restarting:
             self.report.kills += 1
-            process = await asyncio.create_subprocess_exec(*self._options.restart, stdin=asyncio.subprocess.DEVNULL)
+            try:
+                process = await asyncio.create_subprocess_exec(*self._options.restart, stdin=asyncio.subprocess.DEVNULL)
+            except OSError as error:
+                raise RestartFailed(f"The command {command} of --restart was not started: {error.strerror}") from error
             try:
                 async with asyncio.timeout(RESTART_S):
                     code = await process.wait()

@@ -84,7 +84,7 @@ class Client:
     async def send_again(self, keyed: KeyedRequest, server: int) -> None:
         """Sends a request with its key once more, at the end of a run. If its outcome was unknown, the observation of
         this answer replaces the first; else both are recorded for the checker, since they are to be equal. Records
-        neither without an answer, for status 5xx, and for an answer of a wrong form."""
+        nothing where `_judge_again` returns None."""
         first = self._recorder.observations[keyed.observation]
         second = self._judge_again(keyed, (await self._network.send(keyed.request, server)).answer)
         if second is not None and first.status is Status.UNKNOWN:
@@ -94,7 +94,7 @@ class Client:
 
     async def compare_unseen(self) -> None:
         """Waits for the answers that clients did not get, and records every known result together with the request's
-        observation, if that is known by now from the client's response or from `send_again`: both are to be equal."""
+        observation, if that is known by now from the client's answer or from `send_again`: both are to be equal."""
         for keyed, task in self._recorder.unseen:
             first = self._recorder.observations[keyed.observation]
             second = self._judge_again(keyed, await task)
@@ -107,8 +107,8 @@ class Client:
         if answer is None or answer is NEVER_SENT or answer.status is Status.UNKNOWN:
             return None
         first = self._recorder.observations[keyed.observation]
-        again = self._observation(first.operation, first.invoked, answer, keyed.bases, first.final)
-        return None if again.status is Status.UNKNOWN else again
+        second = self._observation(first.operation, first.invoked, answer, keyed.bases, first.final)
+        return None if second.status is Status.UNKNOWN else second
 
     async def _send(
         self, operation: Operation, request: Request, bases: Sequence[Base], step: Step, final: bool

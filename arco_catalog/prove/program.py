@@ -11,6 +11,9 @@ MAX_OPERATIONS = 200
 """Maximum number of operations in a program: what the search for an order of names can decide."""
 TABLES = 5
 """The number of names of tables in a program; so few that clients often meet."""
+MIN_STEPS = 4
+"""Minimum number of steps of each client of a program; the first one creates the tables besides."""
+MAX_CLIENTS = (MAX_OPERATIONS - TABLES) // MIN_STEPS
 MAX_DELAY_MS = 60
 FAULTY_SHARE = 0.15
 
@@ -84,11 +87,11 @@ WEIGHTS = {
 
 def draw_program(rng: random.Random, features: Features, clients: int) -> Program:
     """Draws a program of at most `MAX_OPERATIONS` operations. The first client creates the tables; all clients have
-    equally many steps besides, 4 at least. With servers that can be killed, up to two kills are drawn. Raises
-    `ValueError` for so many clients that 4 steps are too many: from 49 or 50 on, depending on the tables."""
+    equally many steps besides, `MIN_STEPS` at least. With servers that can be killed, up to two kills are drawn.
+    There may be `MAX_CLIENTS` at most."""
     choices = [kind for kind in WEIGHTS if _offered(kind, features)]
     tables = [f"t{number}" for number in range(rng.randint(1, TABLES))]
-    length = rng.randint(4, (MAX_OPERATIONS - len(tables)) // clients)
+    length = rng.randint(MIN_STEPS, (MAX_OPERATIONS - len(tables)) // clients)
     drawn = [
         tuple(_draw_step(rng, choices, features, tables, f"{client}.{number}") for number in range(length))
         for client in range(clients)

@@ -1,7 +1,6 @@
 """Runs the reconciler for each catalog of a deployment, one after the other, each with an equal share of the time."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import replace
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.operations.catalogs import DeployedCatalog
@@ -10,6 +9,7 @@ from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime
+from arco_catalog.upkeep.shares import share_of
 
 
 async def reconcile_all(
@@ -17,21 +17,23 @@ async def reconcile_all(
     request: OperationRequest,
     runtime: Runtime,
     walk: Callable[[Session], Awaitable[ReconcileStats]],
+    *,
+    margin_ms: int = 0,
 ) -> AsyncGenerator[tuple[DeployedCatalog, ReconcileStats], None]:
     """Runs `walk`, such as `reconcile`, for one catalog after the other, and yields each with its counts. Each catalog
-    has an equal share of the time that is left until the deadline of `request`, so that none delays the others. A
-    catalog that can't be opened, or whose walk raises `InternalError`, as for a corrupt HEAD, is yielded with one
-    failure and `stopped`. Raises what else `walk` raises."""
+    has an equal share of the time that is left until the deadline of `request`, so that none delays the others; the
+    last `margin_ms` of that time, in which `walk` begins nothing new, are in the share of each. A catalog that can't be
+    opened, or whose walk raises `InternalError`, as for a corrupt HEAD, is yielded with one failure and `stopped`.
+    Raises what else `walk` raises."""
     for place, catalog in enumerate(catalogs):
-        now_ms = runtime.now_ms()
-        share_ms = (request.deadline_ms - now_ms) // (len(catalogs) - place)
+        share = share_of(request, runtime.now_ms(), len(catalogs) - place, margin_ms)
         try:
             opened = catalog.open()
         except CatalogError as error:
             stats = _failed(catalog, error)
         else:
             try:
-                stats = await walk(opened.session(replace(request, deadline_ms=now_ms + share_ms), ALLOW_ALL))
+                stats = await walk(opened.session(share, ALLOW_ALL))
             except InternalError as error:
                 stats = _failed(catalog, error)
         yield catalog, stats

@@ -34,21 +34,27 @@ class AzureTransport:
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """Sends one request, authorized by the credentials, and returns the response. After the status 401 it sends the
         request a second time with renewed credentials, if there are any: a request with that response was not applied.
-        The parts of the request keep their first authorization. Raises `StoreUnavailable` if nothing was sent,
+        Raises `StoreUnavailable` if nothing was sent,
         `Ambiguous` if no complete response came, and other `StoreError`s for a request that can't be made."""
         path = self._endpoint.path_to(request.key)
         stamped = {**request.headers, "x-ms-date": date_stamp(system_now_ms() + clock_skew_ms)}
+        authorized, answer = await self._send_once(request, path, stamped)
+        if answer.status == HTTPStatus.UNAUTHORIZED and await self._authorizer.renew(authorized):
+            _, answer = await self._send_once(request, path, stamped)  # safe: a refused request was not applied
+        return answer
+
+    async def _send_once(
+        self, request: Request, path: str, stamped: Mapping[str, str]
+    ) -> tuple[Authorization, Response]:
+        """Authorizes a request and its parts by the present credentials, and sends it once. Returns the authorization
+        of the request, and the response. Raises as `send` does."""
+        headers = {**stamped, "x-ms-version": API_VERSION}
         if request.parts:
             heads = [await self._head(part, stamped) for part in request.parts]
             request = replace(request, body=encode(heads))
-            stamped["content-type"] = CONTENT_TYPE
-        headers = {**stamped, "x-ms-version": API_VERSION}
+            headers["content-type"] = CONTENT_TYPE
         authorized = await self._authorizer.authorize(request, path, headers)
-        answer = await self._exchange(request, path, authorized)
-        if answer.status == HTTPStatus.UNAUTHORIZED and await self._authorizer.renew(authorized):
-            authorized = await self._authorizer.authorize(request, path, headers)
-            answer = await self._exchange(request, path, authorized)  # safe: a refused request was not applied
-        return answer
+        return authorized, await self._exchange(request, path, authorized)
 
     async def _head(self, part: Request, stamped: Mapping[str, str]) -> bytes:
         """Returns the first lines of a request that is sent within another request, with an authorization of its

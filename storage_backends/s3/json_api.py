@@ -44,9 +44,8 @@ async def call(
     max_bytes: int,
 ) -> Response:
     """Calls the operation `target` of a service that speaks JSON, and returns the answer, whatever its status. Raises
-    `StoreDenied` without credentials or for an address that is not allowed, `StoreUnavailable` without a whole response
-    of the service or of a source of credentials, and `ValueError` for an unknown ARCO_S3_CLIENT or an endpoint that is
-    no URL."""
+    `StoreDenied` as `post` does, and `StoreUnavailable` without a whole answer of the service or of a source of
+    credentials."""
     sent = json.dumps(body).encode()
     return await post(service, region, {"x-amz-target": target}, sent, environment, now_ms, max_bytes)
 
@@ -62,13 +61,17 @@ async def post(
 ) -> Response:
     """Sends an AWS service one request, signed with the credentials that the variables name, and returns the answer,
     whatever its status. The request goes to the endpoint that a variable names, else to Amazon's in the region. Raises
-    `StoreDenied` without credentials or for an address that is not allowed, `StoreUnavailable` without a whole response
-    of at most `max_bytes` or if a source of credentials does not respond, and `ValueError` for an unknown
-    ARCO_S3_CLIENT or an endpoint that is no URL."""
+    `StoreDenied` without credentials, for an address that is not allowed, an endpoint that is no URL and an unknown
+    ARCO_S3_CLIENT, and `StoreUnavailable` without a whole answer of at most `max_bytes` or if a source of credentials
+    does not respond."""
     configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
     url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
-    parts = urlsplit(url)
-    keys = await credentials_of(S3Config.from_environment(environment).credentials).current()
+    try:
+        parts = urlsplit(url)
+        config = S3Config.from_environment(environment)
+    except ValueError as error:
+        raise StoreDenied(f"no request was sent to the AWS service {service.name} at {url!r}: {error}") from error
+    keys = await credentials_of(config.credentials).current()
     named = {"host": parts.netloc, "content-type": service.content_type, **headers}
     stamp = signing_stamp(now_ms())
     sent = signed(keys, Scope(region, service.name), stamp, "POST", parts.path, "", named, body)

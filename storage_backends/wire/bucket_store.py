@@ -95,6 +95,8 @@ class BucketStore(Bucket, ABC):
                 return PreconditionFailed(None, answer.now_ms)
             case HTTPStatus.NOT_FOUND if isinstance(when, Matches):  # S3's and Azure's when no object has it
                 return PreconditionFailed(None, answer.now_ms)
+        if answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            return Unknown(f"the store answered the write of {key!r} with the unexpected status {answer.status}")
         raise StoreError(
             f"the object {key!r} was not written: the store answered with the unexpected status {answer.status}"
         )
@@ -115,6 +117,8 @@ class BucketStore(Bucket, ABC):
                 return Applied(gone, answer.now_ms)
             case HTTPStatus.NOT_FOUND | HTTPStatus.PRECONDITION_FAILED | HTTPStatus.NOT_MODIFIED:
                 return PreconditionFailed(None, answer.now_ms)
+        if answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            return Unknown(f"the store answered the deletion of {key!r} with the unexpected status {answer.status}")
         raise StoreError(
             f"the object {key!r} was not deleted: the store answered with the unexpected status {answer.status}"
         )

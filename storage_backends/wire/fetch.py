@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from storage_backends.base import InvalidContent, StoreDenied, StoreError, StoreUnavailable
 from storage_backends.wire.dial import Permits
 from storage_backends.wire.endpoint import target_of
+from storage_backends.wire.exchange import Ambiguous
 from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
 from storage_backends.wire.pool import Pool, Timeouts, tls_context
 
@@ -33,8 +34,8 @@ async def fetch(
     never waits longer than `timeouts` allow. `plain_loopback` allows `http` to this machine; `tls` replaces the context
     that trusts the system's authorities; `permits` restricts the addresses to which connections are made.
 
-    Raises `StoreDenied` for a URL that is not allowed, `StoreUnavailable` without a complete response of at most
-    `max_bytes`, and `StoreError` for a header that is not printable ASCII.
+    Raises `StoreDenied` for a URL that is not allowed, `StoreUnavailable` if nothing was sent, `Ambiguous` without a
+    complete answer of at most `max_bytes`, and `StoreError` for a header that is not printable ASCII.
     """
     parts = checked_url(url, plain_loopback=plain_loopback)
     secure = parts.scheme == "https"
@@ -46,7 +47,8 @@ async def fetch(
     try:
         return await pool.send(method, request_head(method, target, sent, len(body)), body)
     except (NeverSent, AnswerLost) as error:
-        raise StoreUnavailable(f"no complete answer of {parts.netloc} came: {error}") from error
+        kind = StoreUnavailable if isinstance(error, NeverSent) else Ambiguous
+        raise kind(f"no complete answer of {parts.netloc} came: {error}") from error
     finally:
         await pool.close()
 

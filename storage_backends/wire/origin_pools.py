@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from storage_backends.base import StoreError
 from storage_backends.wire.connections import exchange, open_pool
 from storage_backends.wire.endpoint import parse_endpoint, target_of
 from storage_backends.wire.http1 import Response
@@ -28,7 +29,10 @@ class OriginPools:
         """Sends one request to a URL, once, and returns the response, whatever its status. Raises `StoreUnavailable` if
         nothing was sent, `Ambiguous` without a complete response, and another `StoreError` for an invalid header, a URL
         that is not one of HTTP, or a CA bundle that can't be read."""
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:  # brackets that do not close
+            raise StoreError(f"no {self._vendor} request can be sent: invalid URL {url!r}: {error}") from error
         pool = await self._pool(f"{parts.scheme}://{parts.netloc}")
         return await exchange(pool, method, target_of(parts), {"host": parts.netloc, **headers}, body)
 

@@ -1,9 +1,13 @@
 """Who goes when there are too many connections, by a clock that the test turns."""
 
+import asyncio
 import resource
+import socket
+from contextlib import ExitStack
 
 import pytest
 
+from arco_catalog.cli import accepting
 from arco_catalog.cli.crowd import FEWEST, IDLE_SECONDS, KEPT_FOR_OTHERS, Crowd, max_connections
 from arco_catalog.cli.errors import CliError
 from tests.support.fake_runtime import FakeRuntime
@@ -38,6 +42,33 @@ def test_it_is_full_until_one_has_left() -> None:
     assert crowd.full
     crowd.left(first)
     assert not crowd.full
+
+
+async def test_every_listener_accepts_again_once_a_connection_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepting, "PAUSE_SECONDS", 3_600.0)
+    crowd, _ = crowd_of(1)
+    crowd.expect()
+    made: asyncio.Queue[asyncio.Protocol] = asyncio.Queue()
+
+    def make() -> asyncio.Protocol:
+        made.put_nowait(protocol := asyncio.Protocol())
+        return protocol
+
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        acceptors = [accepting.Acceptor(listener, crowd, make) for listener in listeners]
+        for listener in listeners:
+            stack.enter_context(socket.create_connection(listener.getsockname()))
+        for _ in range(10):
+            await asyncio.sleep(0)  # a turn of the event loop: both listeners pause, since there is no room
+        assert made.empty()
+
+        for _ in listeners:
+            crowd.lost()
+            async with asyncio.timeout(10):
+                await made.get()
+        for acceptor in acceptors:
+            acceptor.close()
 
 
 def test_the_oldest_that_never_completed_a_head_goes_first() -> None:

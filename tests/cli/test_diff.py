@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
+from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.load import load_table
+from arco_catalog.state.fields import mapping
 from tests.cli.in_process import arco
 from tests.cli.test_operator import catalog_in, output
 from tools.support.catalog_fixture import NS, CatalogFixture
@@ -72,6 +74,24 @@ async def test_the_json_is_that_of_the_api(fixture: CatalogFixture, folder: Path
 
     assert (compared["from"]["version"], compared["to"]["version"]) == (1, 3)
     assert compared["properties"]["added"] == {"color": "red"}
+
+
+async def test_versions_of_a_view_that_differ_only_by_their_ids_differ(fixture: CatalogFixture, folder: Path) -> None:
+    body = view_request()
+    await create_view(fixture.session(body), NS, body)
+    version: JsonObject = {**mapping(body, "view-version"), "version-id": 2, "summary": {"by": "another"}}
+    updates: list[JsonValue] = [
+        {"action": "add-view-version", "view-version": version},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    change: JsonObject = {"requirements": [], "updates": updates}
+    await commit_view(fixture.session(change), NS, "v", change)
+
+    lines = (await output(folder, "diff", "db.v", "0")).splitlines()
+
+    assert lines[3:] == ["~ current view version: 1 -> 2", "+ view version 2"]
+    backward = (await output(folder, "diff", "db.v", "1", "0")).splitlines()
+    assert backward[3:] == ["~ current view version: 2 -> 1", "- view version 2"]
 
 
 async def test_views_are_compared_and_unknown_versions_are_one_clear_line(

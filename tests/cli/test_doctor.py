@@ -68,6 +68,37 @@ def test_a_folder_without_a_catalog_is_left_as_it_is(tmp_path: Path, capsys: Cap
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_without_the_named_realm_is_left_as_it_is(tmp_path: Path, capsys: Captured) -> None:
+    found = examined(capsys, f"file:{tmp_path}", "--realm", "none", code=1)
+
+    assert found["catalog"] == (
+        "failed",
+        f"Realm none does not exist in file:{tmp_path}: `arco bootstrap` makes one",
+        "check --realm",
+    )
+    assert found["conditional writes"][0] == "skipped"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_realm_whose_registry_is_corrupt_is_a_failed_catalog(tmp_path: Path, capsys: Captured) -> None:
+    store = f"file:{tmp_path}"
+    assert main(["bootstrap", "--store", store], {}) == 0
+    [head] = (tmp_path / "_realm").rglob("manifest.json")
+    head.write_bytes(b"no JSON")
+    capsys.readouterr()
+
+    assert main(["doctor", "--json", "--store", store], {}) == 1
+    checks = json.loads(capsys.readouterr().out)["checks"]
+
+    assert [(each["check"], each["status"]) for each in checks[2:]] == [
+        ("store", "ok"),
+        ("clock", "ok"),
+        ("catalog", "failed"),
+        ("conditional writes", "skipped"),
+    ]
+    assert "arco fsck" in checks[4]["advice"]
+
+
 def test_another_name_of_the_warehouse_is_suggested(tmp_path: Path, capsys: Captured) -> None:
     store = f"file:{tmp_path}/store"
     assert main(["init", "--store", store, "--warehouse", "lake"], {}) == 0
@@ -220,6 +251,8 @@ def test_a_refusal_is_reported_with_what_helps() -> None:
     assert "AWS_SECRET_ACCESS_KEY" in denied("403 SignatureDoesNotMatch")
     assert "s3:ListBucket" in denied("403 AccessDenied")
     assert "storage.objects.get" in denied("403 forbidden", "gs://bucket")
+    assert "Storage Blob Data Contributor" in denied("403 PublicAccessNotPermitted", "abfss://c@account/x")
+    assert "Storage Blob Data Contributor" in denied("403 AuthorizationFailure", "az://c/x")
 
 
 def test_a_bad_url_is_a_failed_check(capsys: Captured) -> None:

@@ -5,17 +5,20 @@ import json
 from collections.abc import Mapping, Sequence
 
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arco_catalog.cli import realm_objects, rest_source
+from arco_catalog.cli import foreign_server, realm_objects, rest_source
 from arco_catalog.cli.counterparts import counterpart, differences
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.foreign_server import open_foreign_server
 from arco_catalog.cli.management import ApiClient
 from arco_catalog.cli.realm_objects import Kind, RealmObject, read_catalogs, read_realm
 from arco_catalog.cli.rest_source import RestSource
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.upkeep.source_tables import SourceTable
+from tests.support.stub_server import stub_server
 
 MAX_REQUESTS = 5_000
 FIELDS = (
@@ -124,6 +127,21 @@ class Endless:
         if "/config" in target:
             return 200, b'{"defaults": {}, "overrides": {}}'
         return 200, _page(self.count, **{"next-page-token": "same" if self.repeated else str(self.count)})
+
+
+async def test_an_answer_that_is_too_large_is_requested_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign_server, "MAX_ANSWER_BYTES", 1_000)
+    requested: list[str] = []
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        requested.append(request.path)
+        return web.Response(body=b"x" * 10_000)
+
+    async with stub_server(handle) as stub, open_foreign_server(stub.uri, None, {}) as server:
+        with pytest.raises(CliError, match="no complete answer"):
+            await server.exchange("GET", "/big", {}, b"")
+
+    assert requested == ["/big"]
 
 
 async def test_pages_without_end_end(monkeypatch: pytest.MonkeyPatch) -> None:

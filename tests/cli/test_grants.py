@@ -281,9 +281,23 @@ class TestServers:
         assert "no complete answer of 127.0.0.1:1 came" in ended.err
 
     async def test_a_change_whose_answer_is_lost_has_an_unknown_outcome(self) -> None:
-        ended = await arco("principals", "create", "x", "--url", "http://127.0.0.1:1")
+        async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            ended = await arco("principals", "create", "x", "--url", f"http://127.0.0.1:{port}")
 
         assert "it is unknown whether the change was made" in ended.err
+
+    @pytest.mark.parametrize("url", ["http://example.com", "http://127.0.0.1:1"])
+    async def test_a_change_that_was_not_sent_has_a_known_outcome(self, url: str) -> None:
+        ended = await arco("principals", "create", "x", "--url", url)
+
+        assert ended.code == 1
+        assert url.removeprefix("http://") in ended.err
+        assert "unknown" not in ended.err
 
     @pytest.mark.parametrize("url", ["http://example.com", "ftp://example.com", "https://user@example.com", "x"])
     async def test_a_token_is_sent_to_no_other_url_than_https_or_this_machine(self, url: str, tmp_path: Path) -> None:

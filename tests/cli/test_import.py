@@ -183,6 +183,7 @@ def test_a_folder_of_hadoops_catalog_is_a_source(store: str, source: Catalog, tm
     hadoop_table(folder, source, "sales/deep/gone", None, "v9.metadata.json", "v10.metadata.json")
     hadoop_table(folder, source, "top", "1", "v1.metadata.json")
     hadoop_table(folder, source, "sales/hive", None, "00000-a.metadata.json")
+    hadoop_table(folder, source, "sales/hinted", "1", "00000-a.metadata.json")
     hadoop_table(folder, source, "sales/jumped", "2", "v1.metadata.json", "v2.metadata.json", "v9.metadata.json")
 
     report = imported(capsys, store, tmp_path, "folder", f"file:{folder}", "--apply", code=1)
@@ -194,7 +195,8 @@ def test_a_folder_of_hadoops_catalog_is_a_source(store: str, source: Catalog, tm
     assert printed["sales.orders"] == ("registered", f"{root}/sales/orders/metadata/v3.metadata.json", None)
     assert printed["sales.jumped"] == ("registered", f"{root}/sales/jumped/metadata/v2.metadata.json", None)
     assert printed["sales.deep.gone"] == ("registered", f"{root}/sales/deep/gone/metadata/v10.metadata.json", None)
-    assert "neither version-hint.text nor vN.metadata.json" in printed["sales.hive"][2]
+    assert "its folder has no vN.metadata.json" in printed["sales.hive"][2]
+    assert "its folder has no vN.metadata.json" in printed["sales.hinted"][2]
     assert "The table is in no namespace: choose one with --into" in printed["top"][2]
     into = imported(capsys, store, tmp_path, "folder", f"file:{folder}", "--into", "x", code=1)
     assert ("x.top", "would register") in results(into)

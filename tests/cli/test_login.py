@@ -528,10 +528,12 @@ class TestCallbacks:
         query = parse_qs(urlsplit((await shown.get()).removeprefix("Open ")).query)
         redirect, state = query["redirect_uri"][0], query["state"][0]
         assert query["code_challenge_method"] == ["S256"]
-        statuses = []
+        statuses, self.pages = [], list[str]()
         for answer in answers:
             sent = {name: state if value == "STATE" else value for name, value in answer.items()}
-            statuses.append(await asyncio.to_thread(status_of, f"{redirect}?{urlencode(sent)}"))
+            status, page = await asyncio.to_thread(answer_of, f"{redirect}?{urlencode(sent)}")
+            statuses.append(status)
+            self.pages.append(page)
         await task
         return statuses
 
@@ -558,6 +560,10 @@ class TestCallbacks:
             with pytest.raises(CliError, match=problem):
                 await self.log_in([answer], url)
 
+        [page] = self.pages
+        assert "You are logged in" not in page
+        assert ("You are not logged in" in page) == ("error" in answer)
+
     @pytest.mark.parametrize("claims", ['{"iss":"https://other"}', "no JSON", "nonce"])
     async def test_an_id_token_of_another_login_is_refused(self, claims: str) -> None:
         answers: dict[str, str] = {}
@@ -569,10 +575,10 @@ class TestCallbacks:
                 await self.log_in([{"state": "STATE", "code": "x"}], url)
 
 
-def status_of(url: str) -> int:
+def answer_of(url: str) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
-            return int(answer.status)
+            return int(answer.status), answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
-            return error.code
+            return error.code, error.read().decode()

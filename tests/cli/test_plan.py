@@ -149,6 +149,7 @@ async def test_a_date_or_time_is_not_compared_with_a_number(fixture: CatalogFixt
 
     for where, problem in {
         "day = 3": "The column 'day' is a date, and is compared with the number 3",
+        "day IN ('2024-01-01', 5)": "The column 'day' is a date, and is compared with the number 5",
         "n = 1 OR NOT at IN (5, 6)": "The column 'at' is a timestamptz, and is compared with the number 5",
         "n = 'x'": "for the column 'n'",
         "day = '3'": "for the column 'day'",

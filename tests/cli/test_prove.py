@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import random
 import shlex
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.cli import prove as command
+from arco_catalog.prove.program import MAX_CLIENTS, MAX_OPERATIONS, Features, draw_program
 from tests.cli.in_process import arco
 from tests.cli.process import CompletedProcess, serving, start
 from tests.prove.lying_catalog import Lie, LyingCatalog
@@ -98,6 +100,25 @@ async def test_a_file_that_is_no_replay_is_refused(tmp_path: Path, text: str) ->
     ended = await arco("prove", "http://127.0.0.1:1", "--replay", str(file))
     assert ended.code == 1
     assert "replay" in ended.err
+
+
+async def test_a_command_for_restarts_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    async with serving(f"file:{tmp_path}/store") as server:
+        ended = await prove(server.uri, "--operations", "500", "--restart", f"{tmp_path}/missing")
+
+    assert ended.code == 1
+    assert f"The command {tmp_path}/missing of --restart was not started: No such file or directory" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("clients", [MAX_CLIENTS + 1, 1_000])
+async def test_more_clients_than_a_program_has_room_for_are_wrong_usage(clients: int) -> None:
+    ended = await arco("prove", "http://127.0.0.1:1", "--clients", str(clients))
+
+    assert ended.code == 2
+    assert f"expected at most {MAX_CLIENTS} clients, got {clients}" in " ".join(ended.err.split())
+    for seed in range(50):
+        assert draw_program(random.Random(seed), Features(), MAX_CLIENTS).steps <= MAX_OPERATIONS
 
 
 async def test_a_catalog_in_which_nothing_can_be_committed_is_an_error() -> None:

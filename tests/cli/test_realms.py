@@ -322,6 +322,15 @@ def test_tasks_of_every_catalog_are_done_by_one_run(store: Store) -> None:
     assert again == "".join(f"{name}: 0 tasks were executed: 0 completed, 0 failed\n" for name in ("arco", "sales"))
 
 
+def test_a_task_that_no_catalog_has_is_an_error(store: Store) -> None:
+    dropped(store)
+    [task] = (each["task_id"] for each in store.json("tasks", "list", "--warehouse", "sales"))
+
+    assert "Task does not exist: nothing" in store.run("tasks", "run", "nothing", "--all", code=1)
+    assert "sales: 1 tasks were executed" in store.run("tasks", "run", task, "--all")
+    assert "sales: 0 tasks were executed" in store.run("tasks", "run", task, "--all")  # it has it, and it has ended
+
+
 def test_a_bootstrap_that_made_the_realm_and_no_catalog_states_how_to_go_on(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,6 +406,22 @@ def test_a_dropped_catalog_is_listed_and_undropped(store: Store) -> None:
     assert "give" not in store.run("catalogs", "undrop", "old", "--folder", dropped["folder"])
     assert store.json("catalogs", "show", "old")["properties"]["owner"] == "ada"
     assert store.run("catalogs", "list", "--dropped") == "No catalog here was dropped.\n"
+
+
+def test_the_first_catalog_of_a_realm_is_undropped_by_its_name_and_by_its_folder(store: Store) -> None:
+    folder = f"{store.realm}/arco" if store.realm else "arco"
+    store.run("catalogs", "drop", "arco")
+    store.run("catalogs", "undrop", "arco")
+    store.run("catalogs", "drop", "arco")
+    assert "there is no dropped catalog 'old'" in store.run("catalogs", "undrop", "old", code=2)
+    store.run("catalogs", "undrop", "old", "--folder", folder)
+    assert "there is no dropped catalog 'arco'" in store.run("catalogs", "undrop", "arco", code=2)  # it has a name
+
+    assert {each["name"] for each in store.json("catalogs", "list")} == {"old", "sales"}
+    if store.realm is not None:
+        assert "can't be the state of a catalog" in store.run(
+            "catalogs", "undrop", "x", "--folder", "another/arco", code=1
+        )
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])

@@ -60,6 +60,24 @@ def test_a_change_shows_until_when_earlier_keys_are_previous_policies(tmp_path: 
     assert "key-settings" in capsys.readouterr().out
 
 
+def test_a_change_names_a_search_of_earlier_keys_only_where_there_is_one(tmp_path: Path, capsys: Captured) -> None:
+    at = ["--store", tmp_path.as_uri()]
+    main(["init", *at], {})
+
+    def change(*options: str) -> str:
+        capsys.readouterr()
+        assert main(["settings", *options, *at], {}) == 0
+        return capsys.readouterr().out
+
+    disabled = change("--set-idempotency-enabled", "false")
+    assert "Servers use this" in disabled
+    assert "search markers of the setting before" in disabled
+    assert "Servers use this" not in change("--set-idempotency-enabled", "false")  # nothing changed
+    enabled = change("--set-idempotency-enabled", "true")
+    assert "Servers use this" in enabled
+    assert "search markers" not in enabled  # the setting before read no keys, and the one before that is this one
+
+
 def test_settings_of_a_catalog_that_does_not_exist_are_not_made(tmp_path: Path, capsys: Captured) -> None:
     at = ["--store", (tmp_path / "nothing").as_uri()]
     assert main(["settings", "--set-idempotency-enabled", "false", *at], {}) != 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.cli import tasks
-from arco_catalog.cli.columns import format_iso
+from arco_catalog.cli.columns import as_json, format_iso
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CommandStopped
 from arco_catalog.cli.session import carry_out
@@ -92,6 +92,7 @@ async def test_show_has_what_a_task_is_about_and_how_far_it_is(purged: PurgeFixt
     assert isinstance(created_ms, int)
     assert after["created_time"] == format_iso(created_ms)
     assert "lease_time" not in after  # a duration
+    assert "quiet_time" not in json.loads(as_json({"quiet_ms": 1_000}))
     assert (await purged.arco("show", "nothing")).err == "arco: Task does not exist: nothing\n"
 
 

@@ -176,6 +176,7 @@ async def test_an_answer_to_head_has_no_body(client: Client, path: str, status: 
 
     assert (answer.status, answer.body) == (status, b"")
     assert "Content-Type" not in answer.headers
+    assert "content-length" not in answer.headers  # 0 would not be the length that GET has
 
 
 async def test_errors_are_json_with_a_length(client: Client) -> None:

@@ -78,9 +78,10 @@ async def test_304_and_204_have_no_body_and_no_length(wire: Wire) -> None:
 
 
 async def test_an_error_to_head_has_no_body(wire: Wire) -> None:
-    status, _, body = await wire.send("HEAD /v1/wh/namespaces/missing HTTP/1.1\n")
+    status, headers, body = await wire.send("HEAD /v1/wh/namespaces/missing HTTP/1.1\n")
 
     assert (status, body) == ("HTTP/1.1 404 Not Found", b"")
+    assert not [line for line in headers if line.lower().startswith(("content-length", "transfer-encoding"))]
 
 
 async def test_encoded_slashes_and_plus_signs_reach_the_catalog(service: HttpService, wire: Wire) -> None:

@@ -110,6 +110,22 @@ async def test_each_catalog_is_walked_and_has_its_share_of_the_time(app: RealmAp
     assert 55_000 < shares[1] <= 60_000
 
 
+async def test_the_margin_of_a_run_leaves_every_catalog_time_to_be_walked(app: RealmApp) -> None:
+    worked: list[int] = []
+
+    async def walk(session: Session) -> ReconcileStats:
+        worked.append(session.request.deadline_ms - app.clock.now_ms() - 60_000)
+        return ReconcileStats()
+
+    request, catalogs = request_until(app, 70_000), await deployed(app)
+    every = [*catalogs] * 10  # a fixed clock: no walk takes time
+    async for _ in reconcile_all(every, request, app.clock, walk, margin_ms=60_000):
+        pass
+
+    assert worked[0] > 400
+    assert min(worked) > 0
+
+
 async def test_a_catalog_that_cannot_be_opened_is_reported_and_holds_up_no_other(app: RealmApp) -> None:
     assert app.store is not None
     catalog = build_catalog(Settings("wh"), app.store, "memory:///pond", (), app.clock)

@@ -323,6 +323,14 @@ class AnswersContract:
             with pytest.raises(StoreError, match="no version"):
                 await played.store.get("key")
 
+    async def test_a_success_with_a_status_of_another_call_is_unknown(self, play: Play) -> None:
+        for status in (202, 204, 206):
+            async with play(Reply(status, headers={"etag": '"1"'})) as played:
+                assert isinstance(await played.store.put("key", b"body", ABSENT), Unknown)
+        for status in (201, 206):
+            async with play(Reply(status)) as played:
+                assert isinstance(await played.store.delete("key"), Unknown)
+
     @pytest.mark.parametrize("step", [Drop(applied=False), Drop(applied=True), Truncate(), Raw(b"HTTP/1.1 20")])
     async def test_a_write_whose_answer_is_lost_is_unknown_and_was_sent_once(self, play: Play, step: Step) -> None:
         async with play(step, step) as played:

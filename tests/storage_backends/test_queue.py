@@ -55,3 +55,16 @@ async def test_a_queue_that_does_not_answer_is_unavailable() -> None:
     no_one = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(StoreUnavailable, match="no complete answer"):
         await send_message(NOWHERE, "{}", 0, {**KEYS, "AWS_ENDPOINT_URL_SQS": no_one}, system_now_ms)
+
+
+@pytest.mark.parametrize(
+    ("url", "variables"),
+    [
+        (NOWHERE, {"AWS_ENDPOINT_URL_SQS": "http://[x"}),
+        (NOWHERE, {"ARCO_S3_CLIENT": "http"}),
+        ("https://[x", {}),
+    ],
+)
+async def test_what_cannot_be_parsed_is_an_error_of_the_store(url: str, variables: dict[str, str]) -> None:
+    with pytest.raises(StoreDenied, match=r"no (message|request) was sent to"):
+        await send_message(url, "{}", 0, {**KEYS, **variables}, system_now_ms)

@@ -89,11 +89,11 @@ async def explain(session: Session, namespace: Namespace, name: str, filter_: Js
 def _refuse_number(predicate: BoundPredicate) -> None:
     """Raises `BadRequest` if a date or time is compared with a number. Iceberg takes the number for days or
     microseconds since 1970; in SQL, in which people write conditions, it is an error."""
-    literals = predicate.original.literals
-    if base_name(predicate.type) in TIMES and any(type(literal.value) is int for literal in literals):
+    numbers = [literal.value for literal in predicate.original.literals if type(literal.value) is int]
+    if base_name(predicate.type) in TIMES and numbers:
         name = predicate.column.name
         raise BadRequest(
-            f"The column {name[:200]!r} is a {predicate.type}, and is compared with the number {literals[0].value}: "
+            f"The column {name[:200]!r} is a {predicate.type}, and is compared with the number {numbers[0]}: "
             "write a date or time in single quotes"
         )
 

@@ -2,7 +2,6 @@
 deployment (docs/design/collection.md)."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import replace
 
 from arco_catalog.iceberg.errors import CatalogError, InternalError
 from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, Owner
@@ -32,6 +31,7 @@ from arco_catalog.upkeep.collection.stats import CollectionStats
 from arco_catalog.upkeep.collection.tasks import collect_tasks
 from arco_catalog.upkeep.collection.tombstones import collect_tombstones
 from arco_catalog.upkeep.collection.transactions import collect_transactions
+from arco_catalog.upkeep.shares import share_of
 
 HERE = LocalRunner()
 
@@ -115,18 +115,20 @@ async def collect_all(
     request: OperationRequest,
     runtime: Runtime,
     collection: Callable[[Session], Awaitable[CollectionStats]],
+    *,
+    margin_ms: int = 0,
 ) -> AsyncGenerator[tuple[DeployedCatalog, CollectionStats], None]:
     """Runs `collection` for the catalogs, then the registries, then the delegation service, and yields each with its
     counts; the service only if it has objects. Each has an equal share of the time that is left until the deadline of
-    `request`. A catalog that can't be opened, that is a copy, or whose collection raises `InternalError`, as for a
-    corrupt HEAD, is yielded with one record that can't be read, and one that can't be opened also as stopped. Raises
-    what else `collection` raises."""
+    `request`; the last `margin_ms` of that time, in which `collection` begins nothing new, are in the share of each. A
+    catalog that can't be opened, that is a copy, or whose collection raises `InternalError`, as for a corrupt HEAD, is
+    yielded with one record that can't be read, and one that can't be opened also as stopped. Raises what else
+    `collection` raises."""
     every = [*inventory.catalogs, *inventory.registries, inventory.service]
     for place, each in enumerate(every):
-        now_ms = runtime.now_ms()
-        share_ms = (request.deadline_ms - now_ms) // (len(every) - place)
+        share = share_of(request, runtime.now_ms(), len(every) - place, margin_ms)
         try:
-            session = each.open().session(replace(request, deadline_ms=now_ms + share_ms), ALLOW_ALL)
+            session = each.open().session(share, ALLOW_ALL)
         except CatalogError as error:
             stats = CollectionStats(stopped=True)
             stats.fails(f"catalog {each.name}: {error.message}")

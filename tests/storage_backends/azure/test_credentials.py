@@ -3,6 +3,8 @@
 import asyncio
 import ssl
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from storage_backends.azure.credentials import REFRESH_MS, SCOPE, EntraTokens
 from storage_backends.azure.store import AzureStore
 from storage_backends.clock import system_now_ms
 from tests.support.certificates import write_certificate
-from tests.support.stub_server import stub_server
+from tests.support.stub_server import Handle, stub_server
 
 START_MS = 1_795_262_400_000
 HOUR_MS = 3_600_000
@@ -54,6 +56,23 @@ def entra(monkeypatch: pytest.MonkeyPatch) -> Entra:
 
 def tokens(entra: Entra) -> EntraTokens:
     return EntraTokens(ClientSecret("tenant", "client", "secret", "authority"), lambda: entra.now_ms)
+
+
+@asynccontextmanager
+async def azure_over_tls(answer: Handle, folder: Path, client: ClientKind) -> AsyncIterator[AzureStore]:
+    """A store with tokens of Entra ID, at a server whose responses the function makes."""
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    write_certificate(certificate, key, "127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    async with stub_server(answer, context) as server:
+        identity = ClientSecret("tenant", "client", "secret")
+        config = AzureConfig("account", identity, server.uri, client, ca_bundle=str(certificate))
+        store = AzureStore("container", config=config)
+        try:
+            yield store
+        finally:
+            await store.close()
 
 
 async def test_many_requests_ask_once(entra: Entra) -> None:
@@ -116,14 +135,27 @@ async def test_a_real_credential_refuses_a_tenant_that_cannot_be() -> None:
         await EntraTokens(ClientSecret("a tenant/", "client", "secret"), lambda: START_MS).current()
 
 
+async def test_the_parts_of_a_batch_are_sent_again_with_the_renewed_token(entra: Entra, tmp_path: Path) -> None:
+    entra.now_ms = system_now_ms()
+    sent: list[bytes] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        sent.append(await request.read())
+        refused = {"x-ms-error-code": "InvalidAuthenticationInfo"}
+        return web.Response(status=401 if len(sent) == 1 else 403, headers=refused)
+
+    async with azure_over_tls(answer, tmp_path, ClientKind.WIRE) as store:
+        deleted = await store.delete_many(["a", "b"])
+
+    assert {*deleted.left} == {"a", "b"}
+    assert [body.count(b"Bearer token 1") for body in sent] == [2, 0]
+    assert [body.count(b"Bearer token 2") for body in sent] == [0, 2]
+
+
 @pytest.mark.parametrize("client", ClientKind)
 async def test_a_token_that_the_store_refuses_is_renewed_once_and_the_request_sent_again(
     entra: Entra, client: ClientKind, tmp_path: Path
 ) -> None:
-    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    write_certificate(certificate, key, "127.0.0.1")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
     entra.now_ms = system_now_ms()
     good, sent = "token 2", []
     report = {
@@ -139,17 +171,11 @@ async def test_a_token_that_the_store_refuses_is_renewed_once_and_the_request_se
             return web.Response(status=201, headers={"ETag": '"1"'})
         return web.Response(status=401, headers=report)
 
-    async with stub_server(answer, context) as server:
-        identity = ClientSecret("tenant", "client", "secret")
-        config = AzureConfig("account", identity, server.uri, client, ca_bundle=str(certificate))
-        store = AzureStore("container", config=config)
-        try:
-            outcome = await store.put("key", b"body", ABSENT)
-            good = "none"
-            with pytest.raises(StoreDenied, match="InvalidAuthenticationInfo"):
-                await store.put("key", b"body", ABSENT)
-        finally:
-            await store.close()
+    async with azure_over_tls(answer, tmp_path, client) as store:
+        outcome = await store.put("key", b"body", ABSENT)
+        good = "none"
+        with pytest.raises(StoreDenied, match="InvalidAuthenticationInfo"):
+            await store.put("key", b"body", ABSENT)
 
     assert isinstance(outcome, Applied)
     assert sent[:3] == ["Bearer token 1", "Bearer token 2", "Bearer token 2"]

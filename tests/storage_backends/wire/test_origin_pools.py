@@ -1,7 +1,9 @@
 """Connections to servers that URLs name."""
 
+import pytest
 from aiohttp import web
 
+from storage_backends import StoreError
 from storage_backends.wire.origin_pools import OriginPools
 from storage_backends.wire.settings import ConnectionSettings
 from tests.support.stub_server import stub_server
@@ -38,3 +40,9 @@ async def test_requests_to_one_server_share_connections() -> None:
 
     assert targets == ["/", "/a?b=c", "/d"]
     assert len(peers) == 1
+
+
+@pytest.mark.parametrize("url", ["http://[x", "http://x:port", "ftp://x"])
+async def test_a_url_that_is_none_of_http_is_an_error_of_the_store(url: str) -> None:
+    with pytest.raises(StoreError, match="test"):
+        await OriginPools("test", ConnectionSettings()).exchange("GET", url, {}, b"")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,14 @@ from arco_catalog.operations.open import build_catalog
 from arco_catalog.planning.collection import Kind
 from arco_catalog.planning.upkeep_settings import DAY_MS
 from arco_catalog.protocol.access import ALLOW_ALL
-from arco_catalog.protocol.catalog import Catalog, Settings
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.paths import REALM_FOLDER, SERVICE, Paths
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.spilling import Limits
 from arco_catalog.state.task_log import put_hint
 from arco_catalog.upkeep.collection.collect import collect, collect_all
+from arco_catalog.upkeep.collection.stats import CollectionStats
 from arco_catalog.upkeep.fsck.check import check_service
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
@@ -160,3 +162,20 @@ async def test_a_task_of_the_service_that_waits_without_a_hint_is_reported(servi
         services.service.state.session(until(services.runtime), ALLOW_ALL).state, task.id, services.runtime.ms
     )
     assert await codes_of_service(services) == []
+
+
+async def test_the_margin_of_a_run_leaves_every_owner_time_to_be_collected() -> None:
+    realm = await Realms().start()
+    worked: list[int] = []
+
+    async def collection(session: Session) -> CollectionStats:
+        worked.append(session.request.deadline_ms - realm.clock.now_ms() - 60_000)
+        return CollectionStats()
+
+    inventory = await take_inventory(realm.catalog(), URL)
+    request = replace(until(realm.clock), deadline_ms=realm.clock.now_ms() + 70_000)
+    async for _ in collect_all(inventory, request, realm.clock, collection, margin_ms=60_000):
+        pass
+
+    assert len(worked) == 3
+    assert min(worked) > 0
