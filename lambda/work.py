@@ -55,7 +55,11 @@ async def _one(body: str, context: Context) -> None:
         try:
             await run_job(body, workplace)
         except Unfinished as error:
-            _LOG.warning("the job of a scheduled message is not finished, and the next run continues it: %s", error)
+            _LOG.warning(
+                "the job of a message from a schedule, not from a queue, is not finished, since the time was over or a "
+                "catalog could not be opened, and the next run of the schedule continues it: %s",
+                error,
+            )
 
 
 async def _batch(records: list[Record], context: Context) -> list[str]:

@@ -147,8 +147,9 @@ class SharedFiles:
             tables = sorted({fact.owner for fact in facts if isinstance(fact, MissingFile)})
         if tables:
             raise StoreUnavailable(
-                f"the table {tables[0].name} changed during each of {MAX_ROUNDS} readings of its files, so it is not "
-                "known which files of the dropped table it uses: this attempt deleted nothing, and the purge is retried"
+                f"the table {tables[0].name} changed during each of {MAX_ROUNDS} readings of its files, in all of "
+                "which a file did not exist, so it is not known which files of the dropped table it uses: this attempt "
+                "deleted nothing, and the purge is retried as long as the task has attempts left"
             )
         await wait_for_missing(execution, self.missing)
 

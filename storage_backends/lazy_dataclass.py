@@ -164,7 +164,8 @@ def _refuse(plain: type, slots: Collection[str]) -> None:
         each = vars(plain).get(name)
         if isinstance(each, Field) and not each.init and each.default is not MISSING:
             raise TypeError(
-                f"{plain.__qualname__} can't be a lazy dataclass: its constructor leaves the slot {name} empty"
+                f"{plain.__qualname__} can't be a lazy dataclass: the field {name} has init=False and a default, so "
+                f"its constructor leaves the slot {name} empty: use a default_factory, or no slots"
             )
 
 

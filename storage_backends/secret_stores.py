@@ -77,8 +77,13 @@ def google_payload(body: bytes) -> bytes:
             case {"payload": {"data": str(data)}}:
                 return base64.b64decode(data, validate=True)
     except ValueError as error:
-        raise StoreDenied("the answer of Google Secret Manager holds no secret that can be read") from error
-    raise StoreDenied("the answer of Google Secret Manager holds no secret that can be read")
+        raise StoreDenied(
+            "the answer of Google Secret Manager holds no secret that can be read: it is not JSON, or the secret in it "
+            "is not base64"
+        ) from error
+    raise StoreDenied(
+        "the answer of Google Secret Manager holds no secret that can be read: it has no string payload.data"
+    )
 
 
 def azure_value(body: bytes) -> bytes:
@@ -88,8 +93,10 @@ def azure_value(body: bytes) -> bytes:
             case {"value": str(value)}:
                 return value.encode()
     except ValueError as error:
-        raise StoreDenied("the answer of Azure Key Vault holds no secret that can be read") from error
-    raise StoreDenied("the answer of Azure Key Vault holds no secret that can be read")
+        raise StoreDenied(
+            "the answer of Azure Key Vault holds no secret that can be read: it is not JSON, or not valid Unicode"
+        ) from error
+    raise StoreDenied("the answer of Azure Key Vault holds no secret that can be read: it has no string value")
 
 
 def _google_token() -> str:

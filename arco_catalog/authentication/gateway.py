@@ -80,7 +80,10 @@ def _signer(realm: str, arn: str) -> AuthenticationResult:
     signature. All sessions of an assumed role are one principal, and the session's name is in the result. Raises
     `NotAuthorized` without a usable ARN."""
     if not arn or not arn.isprintable() or " " in arn:
-        raise NotAuthorized("The request is signed, but the gateway did not pass on the caller's identity")
+        raise NotAuthorized(
+            "The gateway's IAM authorizer let the signed request in, but passed on no ARN of the caller (userArn), or "
+            "one with blanks or control characters"
+        )
     principal, session = without_session(arn)
     identity = Identity(f"{AWS} {principal}", issued=True)
     return AuthenticationResult(realm, identity, printable(principal), None if session is None else printable(session))

@@ -251,14 +251,17 @@ class IssuerKeys:
             keys = parse_keys(await self._get(uri, MAX_KEYS_BYTES))
         except NoUsableKey as error:
             _LOG.warning(
-                "no token of the issuer %s is accepted until it publishes a usable key: %s", self._issuer, error
+                "no token of the issuer %s is accepted, and requests with one get 503, until it publishes a usable "
+                "key: %s",
+                self._issuer,
+                error,
             )
             self._replace(())
             return False
         except (StoreError, ValueError) as error:
             _LOG.warning(
                 "the public keys of the token issuer %s could not be fetched; keys fetched within the last day "
-                "are still used: %s",
+                "are still used, and without any, requests with a token of this issuer get 503: %s",
                 self._issuer,
                 error,
             )

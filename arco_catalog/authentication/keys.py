@@ -185,7 +185,7 @@ class KeySource:
             why = str(error) if not isinstance(error, UnicodeDecodeError) else "they are not text"
             _LOG.error(
                 "the keys that sign tokens cannot be read, so the old ones are still used; without old ones no "
-                "token is accepted: %s",
+                "token is issued or accepted, and such requests get 503: %s",
                 why,
             )
             if self._keys is None:

@@ -115,7 +115,9 @@ class PolicyAgent:
         allowed: set[int] = set()
         for number in result:
             if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(questions):
-                raise _unreadable(url, f"the numbers of allowed requests must be from 0 to {len(questions) - 1}")
+                raise _unreadable(
+                    url, f"the list of allowed requests must have only integers from 0 to {len(questions) - 1}"
+                )
             allowed.add(number)
         return {question: queried_ms if place in allowed else None for place, question in enumerate(questions)}
 

@@ -46,7 +46,9 @@ def check_client_id(client_id: str) -> None:
     """Raises `IllegalArgument` for a client id that a header can't carry, where a colon ends it: it must have 1 to
     `MAX_CLIENT_ID` letters, digits, or any of `. _ @ ~ -`."""
     if _CLIENT_ID.fullmatch(client_id) is None:
-        raise IllegalArgument(f"A client id must have 1 to {MAX_CLIENT_ID} letters, digits, or any of . _ @ ~ -")
+        raise IllegalArgument(
+            f"The client id of a reset must have 1 to {MAX_CLIENT_ID} letters, digits, or any of . _ @ ~ -"
+        )
 
 
 def new_secret(entropy: Entropy) -> str:
@@ -111,8 +113,8 @@ class Secrets:
         many wait."""
         if self._under_way > self._waiting:
             raise TooManyRequests(
-                "Too many client secrets are being hashed in this process, to compare or store them: try again in 2 "
-                "seconds",
+                "Too many client secrets that this server did not generate are being hashed in this process, to "
+                "compare or store them: try again in 2 seconds",
                 retry_after=2,
             )
         self._under_way += 1

@@ -44,6 +44,9 @@ MAX_ESCAPES = 8_192
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _UNKNOWN_CLIENT = "The client id is unknown in this realm, or the secret is wrong, or there is no such realm"
+_MALFORMED_BASIC = (
+    "The header 'Authorization' is malformed: after 'Basic' it must have CLIENT_ID:CLIENT_SECRET, in UTF-8 and base64"
+)
 _DEAD_SUBJECT = "The subject token is not a live access token of this realm"
 
 
@@ -159,7 +162,8 @@ class TokenEndpoint:
         if form.get("requested_token_type", ACCESS_TOKEN) != ACCESS_TOKEN:
             raise OAuthError(
                 "invalid_request",
-                f"The field 'requested_token_type' must be {ACCESS_TOKEN}: this server issues no others",
+                f"The field 'requested_token_type' must be {ACCESS_TOKEN}, or left out, with either "
+                "grant type: this server issues no others",
             )
         credentials = credentials_in(form, headers)
         if credentials is not None:
@@ -286,9 +290,9 @@ def credentials_in(form: Mapping[str, str], headers: Mapping[str, str]) -> tuple
     try:
         name, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
     except ValueError as error:
-        raise OAuthError("invalid_request", "The header 'Authorization' is malformed") from error
+        raise OAuthError("invalid_request", _MALFORMED_BASIC) from error
     if not colon:
-        raise OAuthError("invalid_request", "The header 'Authorization' is malformed")
+        raise OAuthError("invalid_request", _MALFORMED_BASIC)
     if client_id not in (None, name) or secret not in (None, password):
         raise OAuthError(
             "invalid_request",

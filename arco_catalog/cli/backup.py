@@ -82,8 +82,8 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     copies = sorted(str(each["copy_of"]) for each in objects(report, "registries") if each.get("copy_of") is not None)
     for copy_of in copies:
         print(
-            f"This is a copy of the catalog at {copy_of}, and deletes no files of tables until "
-            "`arco adopt --original-is-deleted`"
+            f"{'It would be' if dry else 'This is'} a copy of the catalog at {copy_of}, and "
+            f"{'delete' if dry else 'deletes'} no files of tables until `arco adopt --original-is-deleted`"
         )
     taken_back = sum(
         each["purges_taken_back"]
@@ -96,10 +96,10 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
             "realm is without it"
         )
     if taken_back:
-        tables_are = "1 dropped table is" if taken_back == 1 else f"{taken_back:,} dropped tables are"
+        purges = "the purge of 1 dropped table" if taken_back == 1 else f"the purges of {taken_back:,} dropped tables"
         print(
-            f"{tables_are} no longer to be purged, and the files stay: the tasks of these purges will end without "
-            "deleting"
+            f"The restore from the backup {'would take' if dry else 'takes'} back {purges}, and the files stay: the "
+            "tasks of such purges in the restored catalogs end without deleting"
         )
     if not dry:
         print(NEXT)

@@ -122,7 +122,8 @@ def storage_of(location: Location, options: CatalogOptions) -> JsonObject:
         return {"storageType": kind, "tenantId": tenant}
     print(
         f"arco: the tenant of the storage account is missing ({TENANT}), without which engines get no access to files "
-        f'from this server: arco catalogs update {options.warehouse} --storage-config \'{{"tenantId": "..."}}\'',
+        "from this server; once the catalog is there, set it: "
+        f'arco catalogs update {options.warehouse} --storage-config \'{{"tenantId": "..."}}\'',
         file=sys.stderr,
     )
     return {"storageType": kind}

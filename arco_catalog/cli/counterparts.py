@@ -116,7 +116,9 @@ def _catalog(source: RealmObject) -> Counterpart:
     document = source.document
     kind = document.get("type", "INTERNAL")
     if kind not in TYPES:
-        raise BadRequest(f"the type {kind!r} of the catalog is unknown here: expected {' or '.join(TYPES)}")
+        raise BadRequest(
+            f"the type {kind!r} of the catalog at the source is unknown here: expected {' or '.join(TYPES)}"
+        )
     if document.get("connectionConfigInfo") is not None:
         raise BadRequest(
             "the catalog is federated: the tables are another server's; import them from that server, or let it send "
@@ -127,8 +129,8 @@ def _catalog(source: RealmObject) -> Counterpart:
     of_type = storage.get("storageType")
     if not isinstance(of_type, str) or of_type not in STORAGE_SCHEMES:
         raise BadRequest(
-            f"the catalog names no storage type, or one that is unknown here ({of_type!r}): expected "
-            f"{', '.join(STORAGE_SCHEMES)}"
+            f"the catalog at the source names no storage type, or one that is unknown here ({of_type!r}): "
+            f"expected {', '.join(STORAGE_SCHEMES)}"
         )
     kept: JsonObject = {"storageType": of_type, "allowedLocations": [*texts(storage, "allowedLocations")]}
     for name, value in storage.items():
@@ -158,13 +160,19 @@ def _grant(source: RealmObject) -> Counterpart:
     _, _, kind, privilege, *levels = source.names
     grantable = GRANTABLE.get(kind)
     if grantable is None:
-        raise BadRequest(f"no privilege can be granted on the type {kind!r} here: expected {', '.join(GRANTABLE)}")
+        raise BadRequest(
+            f"the grant at the source is on the type {kind!r}, on which no privilege can be granted here: expected "
+            f"{', '.join(GRANTABLE)}"
+        )
     if privilege not in grantable:
-        raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
+        raise BadRequest(
+            f"the grant at the source has {privilege!r}, which is no privilege that can be granted here on a {kind}"
+        )
     lowest = {"catalog": 0, "namespace": 1}.get(kind, 2)
     if len(levels) < lowest or (kind == "catalog" and levels) or not all(levels):
         raise BadRequest(
-            f"the grant does not name a {kind}: a part of the name is missing or empty, or there are too many"
+            f"the grant at the source does not name a {kind}: a part of the name is missing or empty, or there are too "
+            "many"
         )
     namespace: list[JsonValue] = [*(levels if kind == "namespace" else levels[:-1])]
     grant: JsonObject = {"type": kind, "privilege": privilege}

@@ -90,7 +90,7 @@ def run(parsed: argparse.Namespace) -> int:
     if action == "subscribe" and parsed.to is None:
         parsed.parser.error("arco events subscribe NAME --to RECEIVER: the receiver is required")
     if parsed.new and parsed.from_ is not None:
-        parsed.parser.error("--new and --from exclude each other")
+        parsed.parser.error(f"arco events {action}: --new and --from exclude each other")
     options = CatalogOptions.of(parsed)
     event_filter = events.event_filter_of(parsed.type, parsed.name and [parse_namespace(each) for each in parsed.name])
     match action:

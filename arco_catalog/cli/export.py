@@ -81,7 +81,9 @@ async def _register(catalog: CatalogOptions, options: ExportOptions, only: tuple
             await runner.take(entry)
             if pace.is_due():
                 print(
-                    f"arco: objects of the catalog compared so far: {len(report.lines):,}", file=sys.stderr, flush=True
+                    f"arco: the export has gone over {len(report.lines):,} objects of the catalog so far",
+                    file=sys.stderr,
+                    flush=True,
                 )
     return report
 

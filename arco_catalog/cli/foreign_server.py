@@ -40,9 +40,9 @@ class ForeignServer:
 
     async def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         """Sends a request, and returns the status and the body of the answer; it follows no redirects. Sends a GET
-        again, up to two times and after a pause, if no complete response arrived or the status is 429 or 5xx, but not if
-        it was too large; the last one counts. Raises `CliError` if no complete one arrived, and beyond
-        the limits of requests and bytes."""
+        again, up to two times and after a pause, if no complete response arrived or the status is 429 or 5xx, but not
+        if it was too large; the last one counts. Raises `CliError` if no complete one arrived, and beyond the limits of
+        requests and bytes."""
         pauses = iter(PAUSES_S if method == "GET" else ())
         while True:
             pause = next(pauses, None)

@@ -127,7 +127,8 @@ def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_jso
     print(shown)
     if options.url is None and options.catalog.environment.get(OPA_URL.name):
         print(
-            f"arco: this is what grants allow; a server also queries the policy at {OPA_URL.name}: give --url",
+            "arco: grants check decides by grants only; "
+            f"a server also queries the policy at {OPA_URL.name}: give --url",
             file=sys.stderr,
         )
     return 0 if allowed else 1
@@ -162,7 +163,9 @@ async def _holders(
     while token is not None:
         answer = await api.send("GET", *path, has="access", query={**query, "pageToken": token})
         if answer.get("checked") is False and options.url is not None:
-            raise CliError("this server checks no grants: every caller may do everything")
+            raise CliError(
+                "arco grants who has nothing to list: this server checks no grants, and every caller may do everything"
+            )
         found += objects(answer, "access")
         token = optional_text(answer, "next-page-token")
     return found

@@ -94,8 +94,8 @@ async def _work(
         def progress() -> None:
             if pace.is_due():
                 print(
-                    f"arco: objects of the realm compared so far: {len(report.lines):,}, "
-                    f"requests to the source: {server.requests:,}",
+                    f"arco: the import, or the comparison, has gone over {len(report.lines):,} objects of the realm so "
+                    f"far, by {server.requests:,} requests to the source",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -339,7 +339,7 @@ def _tasks(parsed: argparse.Namespace) -> int:
     if parsed.seconds is not None and not parsed.all:
         parsed.parser.error("--seconds is for arco tasks run --all")
     if parsed.spark and (parsed.json or parsed.seconds is not None):
-        parsed.parser.error("--spark is for arco tasks run, without --seconds and --json")
+        parsed.parser.error("leave out --seconds and --json with --spark")
     if parsed.spark:
         return tasks.run_on_spark(options, task, every=parsed.all)
     if parsed.action == "list":
@@ -490,7 +490,7 @@ def _doctor(parsed: argparse.Namespace) -> int:
 
         return store_doctor.run(parsed.url, parsed.environment, pages=parsed.pages, as_json=parsed.json)
     if parsed.pages:
-        parsed.parser.error("--pages is for a URL: arco doctor URL --pages")
+        parsed.parser.error("--pages is for the URL of a store, such as arco doctor gs://bucket --pages")
     if parsed.store is None:
         parsed.parser.error(f"URL, --store or {variables.STORE.name} is required: {variables.STORES}")
     if parsed.auth is not None:

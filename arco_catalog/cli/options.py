@@ -144,7 +144,8 @@ def instant(text: str) -> int:
         time = datetime.fromisoformat(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(
-            f"expected a time such as 2026-11-22T10:30:00Z or '2026-11-22 10:30' (UTC), got {text!r}"
+            f"expected a time such as 2026-11-22T10:30:00Z, 2026-11-22T12:30+02:00 or '2026-11-22 10:30' (UTC), got "
+            f"{text!r}"
         ) from error
     in_utc = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return (in_utc - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -60,7 +60,7 @@ def run(parsed: argparse.Namespace) -> int:
         one = parsed.action == "list"
         parsed.parser.error("list takes no PRINCIPAL" if one else f"{parsed.action} takes a PRINCIPAL")
     if parsed.action == "update" and not (parsed.property or parsed.remove_property):
-        parsed.parser.error("update takes a change, such as --property KEY=VALUE")
+        parsed.parser.error("arco principals update takes a change, such as --property KEY=VALUE")
     arguments = principals.PrincipalArguments(parsed.property, parsed.remove_property, parsed.must_rotate)
     options = ManagementOptions.of(parsed)
     return principals.run(options, parsed.action, parsed.name, arguments, as_json=parsed.json)

@@ -200,5 +200,5 @@ def _print_replay(replay: Replay, runs: int, output: str) -> None:
     for client, steps in enumerate(program.clients):
         for step in steps:
             operation = step.operation
-            words = (operation.id, operation.kind, *operation.names, *({step.fault} - {Fault.NONE}))
-            print(f"  client {client}: {' '.join(words)}")
+            words = (operation.kind, *operation.names, *({step.fault} - {Fault.NONE}))
+            print(f"  client {client}, operation {operation.id}: {' '.join(words)}")

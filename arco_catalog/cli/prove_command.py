@@ -75,7 +75,7 @@ def _positive(text: str) -> int:
 
 
 def _clients(text: str) -> int:
-    """Parses a number of clients, of which there may be `MAX_CLIENTS`. Raises as `_positive` does."""
+    """Reads a number of clients, of which there may be `MAX_CLIENTS`. Raises as `_positive` does."""
     from arco_catalog.prove.program import MAX_CLIENTS
 
     if (number := _positive(text)) > MAX_CLIENTS:

@@ -91,7 +91,7 @@ async def read_realm(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequenc
             if len(found) > MAX_OBJECTS:
                 raise CliError(
                     f"the source, or the realm here, has more than {MAX_OBJECTS:,} objects: choose some catalogs by "
-                    "--catalog"
+                    "--catalog; what was imported so far is kept"
                 )
     except InternalError as error:
         raise CliError(FOREIGN) from error

@@ -74,7 +74,10 @@ class RestSource:
             namespace = pending.pop()
             count += 1
             if count > MAX_NAMES or len(pending) > MAX_NAMES:
-                raise CliError(f"the catalog {self._warehouse!r} has more than {MAX_NAMES:,} namespaces")
+                raise CliError(
+                    f"the catalog {self._warehouse!r} at the source has more than {MAX_NAMES:,} namespaces: the rest "
+                    "of it is left out, and the ones imported so far are kept"
+                )
             yield namespace
             if len(namespace) < MAX_LEVELS:
                 pending += reversed(await self._inner(namespace))
@@ -148,7 +151,10 @@ class RestSource:
     def _check_count(self, count: int) -> None:
         """Raises `CliError` for more than `MAX_NAMES` names in a list."""
         if count > MAX_NAMES:
-            raise CliError(f"a list of the catalog {self._warehouse!r} has more than {MAX_NAMES:,} names")
+            raise CliError(
+                f"a list of the catalog {self._warehouse!r} at the source has more than {MAX_NAMES:,} names, and is "
+                "left out"
+            )
 
     async def _pages(
         self, api: ApiClient, path: Sequence[str], query: Mapping[str, str], has: str
@@ -164,9 +170,11 @@ class RestSource:
             if following is None or following == "":
                 return
             if not isinstance(following, str) or len(following) > MAX_TOKEN or following in seen:
-                raise CliError(f"the server repeats a page token of {'/'.join(path)}, or it is malformed")
+                raise CliError(
+                    f"the server repeats a page token of {'/'.join(path)}, or it is malformed: this list is left out"
+                )
             seen.add(token := following)
-        raise CliError(f"the list {'/'.join(path)} has more than {MAX_PAGES:,} pages")
+        raise CliError(f"the list {'/'.join(path)} at the source has more than {MAX_PAGES:,} pages, and is left out")
 
     async def _load(self, namespace: Namespace, name: str, kind: str) -> SourceTable:
         """Loads a table or view; one that can't be loaded has the problem."""

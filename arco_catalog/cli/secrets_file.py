@@ -37,7 +37,10 @@ class SecretsFile:
         also if only a part of the line was written."""
         line = self._end_of_part() + dumps(secret.to_json()) + b"\n"
         if os.write(self._descriptor, line) != len(line):
-            raise OSError("only a part of the line with a new secret was written to the file for secrets")
+            raise OSError(
+                "only a part of the line with a new secret was written to the file for secrets, so the principal does "
+                "not exist: remove that part of a line; the next run of `arco import realm` then adds the principal"
+            )
         os.fsync(self._descriptor)
 
     def _end_of_part(self) -> bytes:

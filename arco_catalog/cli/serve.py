@@ -490,5 +490,5 @@ async def open_served(
             return await open_catalog(settings, url, locations, SystemRuntime(), opener_in(environment))
     except (CatalogError, StoreError, ValueError, OSError) as error:
         raise CliError(
-            f"cannot open the store {store}{' or an allowed location' if allowed else ''}: {error}"
+            f"the server cannot open the store {store}{' or an allowed location' if allowed else ''}: {error}"
         ) from error

@@ -73,7 +73,7 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
 
 async def _change_keys(session: Session, changes: Changes) -> bool:
     """Records how the catalog is to read idempotency keys, by a commit; a rule that is not given stays as it is
-    recorded, or else as the default. Returns whether that is a change of what was recorded."""
+    recorded, or else as the default. Returns whether that is a change of the record."""
     settings = (await session.state.head()).key_settings
     policy = KeyPolicy() if settings is None else settings.policy
     if changes.dialect is not None:
@@ -91,10 +91,10 @@ def _described(settings: KeySettings) -> str:
 def _advice(settings: KeySettings, now_ms: int) -> str:
     """Returns a note for after a change of the rules for idempotency keys: from when servers follow them, until when
     they also search markers of rules before, if they do, and that servers of older versions do not read the record."""
-    searched = settings.previous_policies(now_ms)
+    previous = settings.previous_policies(now_ms)
     search = ""
-    if searched:
-        until_ms = max(each.until_ms for each in settings.replaced if each.policy in searched)
+    if previous:
+        until_ms = max(each.until_ms for each in settings.replaced if each.policy in previous)
         search = (
             f"Until {format_time(until_ms + SEARCH_MS)} they also search markers of the setting before, which costs "
             "each write with a key one more call. "

@@ -82,7 +82,9 @@ def run(url: str, environment: Mapping[str, str], *, pages: bool, as_json: bool)
     invalid, and `NotThere` if the folder of local files does not exist."""
     missing = missing_folder(url)
     if missing is not None:
-        raise NotThere(f"there is no folder {missing}: make it, or check the URL of the store")
+        raise NotThere(
+            f"the store can't be tested: there is no folder {missing}: make it, or check the URL of the store"
+        )
 
     async def work() -> Report:
         return await report(url, environment, clients_of(url), pages=pages)

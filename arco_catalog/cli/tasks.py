@@ -105,7 +105,11 @@ def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
             sinks = sinks_from_env(options.environment, session.runtime)
             worker = task_worker(session.catalog, policies, delegate=delegate, sinks=sinks)
             if sinks is None and await list_subscriptions(session.state):
-                print(f"No events are sent: {EVENTS.name}=true is not in the environment", file=sys.stderr)
+                print(
+                    f"No events are sent to the catalog's subscriptions: {EVENTS.name}=true is not in the environment "
+                    "of this command",
+                    file=sys.stderr,
+                )
             if task is None:
                 await worker.feed()
                 return await worker.run_due(lambda: False)

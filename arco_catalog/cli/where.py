@@ -142,7 +142,8 @@ class _Parser:
         comparison = _COMPARISONS.get(self._take().word)
         if comparison is None or negated:
             raise CliError(
-                f"--where needs a comparison (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE or IS) after the column {column}"
+                f"--where needs a comparison (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE or IS) after the column {column}, "
+                "and after a NOT there IN, BETWEEN or LIKE"
             )
         return {"type": comparison, "term": column, "value": self._value()}
 

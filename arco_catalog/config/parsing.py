@@ -27,7 +27,7 @@ def parse_bool(text: str) -> bool:
     """Returns the boolean of a text: true or false, 1 or 0, yes or no, in any case. Raises `ValueError` for any other
     text."""
     if text.lower() not in _BOOLS:
-        raise ValueError(f"expected true or false, got {text!r}")
+        raise ValueError(f"expected true or false (or 1 or 0, yes or no), got {text!r}")
     return _BOOLS[text.lower()]
 
 

@@ -92,7 +92,8 @@ class DecodedRequest:
         separator = self.options.namespace_separator
         if read_identifier(identifier, "request.identifier", separator) != (self.namespace, name):
             raise BadRequest(
-                f"Invalid request.identifier: it must be the namespace and the name of the {what} in the path"
+                f"Invalid request.identifier: in a commit it must be the namespace and the name of the {what} "
+                "in the path"
             )
 
     @property

@@ -59,8 +59,8 @@ async def access_to_new_table(
         return await access_to_table(context, session, name, state)
     except (CatalogError, StoreError) as error:
         _LOG.warning(
-            "a table was created, but the response gives the client no access to the files, since making that access "
-            "failed: %s",
+            "a table was created or registered, but the response gives the client no access to the files, since making "
+            "that access failed: %s",
             error,
         )
         return NOT_DELEGATED
@@ -184,9 +184,9 @@ def _check_plan_ids(plan_ids: Sequence[str], access: Access) -> None:
         try:
             entity = read_token(plan_id).entity
         except InvalidToken as invalid:
-            raise NoSuchPlanId(f"Plan does not exist: {invalid}") from None
+            raise NoSuchPlanId(f"No credentials for a plan that does not exist: {invalid}") from None
         if entity != access.entity:
-            raise NoSuchPlanId("Plan does not exist: it belongs to another table")
+            raise NoSuchPlanId("No credentials: the plan belongs to another table than the one in the path")
 
 
 def _nearest(found: Sequence[StorageCredential], location: str) -> StorageCredential:

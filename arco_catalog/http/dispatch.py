@@ -156,7 +156,7 @@ class Dispatch:
             # A request with a key may be a retry of one that was applied: the driver then reads the response in its
             # marker.
             if reason is not None and changes and not self._has_key(request, catalog):
-                raise Unsupported(f"This catalog is read-only: {reason}")
+                raise Unsupported(f"This catalog is read-only, since the store could lose commits: {reason}")
         context = RequestContext(
             service=self._service,
             endpoint=route,

@@ -20,7 +20,9 @@ async def query(context: RequestContext) -> Response:
     fields = context.fields
     token, size = fields.optional("continuation-token", STRING), fields.optional("page-size", INT)
     if token is not None and len(token) > MAX_TOKEN:
-        raise BadRequest(f"Invalid request.continuation-token: it has more than {MAX_TOKEN:,} characters")
+        raise BadRequest(
+            f"Invalid request.continuation-token: no token of the event feed has more than {MAX_TOKEN:,} characters"
+        )
     if size is not None and size < 1:
         raise BadRequest(f"Invalid request.page-size: expected a number of at least 1, found {size}")
     page = await events_page(context.sessions.open(), read_filter(fields), token, min(size or MAX_EVENTS, MAX_EVENTS))

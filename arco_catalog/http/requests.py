@@ -198,7 +198,7 @@ def _object(data: bytes, options: HttpOptions) -> JsonObject:
         raise BadRequest(f"Invalid request body: expected a JSON object, found {kind_of(document)}")
     if deeper_than(document, options.max_body_depth):
         raise BadRequest(
-            f"The JSON of the request body nests more than {options.max_body_depth} levels deep, which is the limit"
+            f"The JSON of the request body nests more than {options.max_body_depth} levels deep, a fixed limit"
         )
     return document
 

@@ -38,8 +38,8 @@ async def cancel_plan(context: RequestContext) -> Response:
     await context.sessions.check_allowed()
     try:
         read_token(context.params["plan-id"])
-    except InvalidToken as invalid:
-        raise NoSuchPlanId(f"Plan does not exist: {invalid}") from None
+    except InvalidToken:
+        raise NoSuchPlanId("Nothing to cancel: no plan of this catalog has such an id") from None
     return NO_CONTENT
 
 

@@ -22,7 +22,8 @@ async def load_function(context: RequestContext) -> Response:
     """Raises `NoSuchFunction`, because no namespace has functions; for a caller without the rights that the route
     requires, the errors of `Session.head` instead."""
     await context.sessions.check_allowed()
-    raise NoSuchFunction(f"Function does not exist: {dotted(context.namespace, context.params['function'])}")
+    name = dotted(context.namespace, context.params["function"])
+    raise NoSuchFunction(f"Function does not exist: {name}: no namespace of this catalog has functions")
 
 
 async def load_credentials(context: RequestContext) -> Response:

@@ -147,7 +147,7 @@ def _check_table(append: Append, table: TableMetadata) -> None:
     if table["properties"].get(COMMIT_APPENDS) != REBASE:
         raise NotRebasable(f"the table's property {COMMIT_APPENDS} is not {REBASE!r}")
     if table["format-version"] not in (2, 3):
-        raise NotRebasable(f"the table has format version {table['format-version']}")
+        raise NotRebasable(f"the table has format version {table['format-version']}, not 2 or 3")
     if ENCRYPTION_KEY_ID in table["properties"]:
         raise NotRebasable("the table is encrypted")
     ref = table["refs"].get(append.branch)

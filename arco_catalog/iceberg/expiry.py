@@ -171,6 +171,7 @@ def _number(properties: Properties, name: str, default: int) -> int:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) > 0):
         raise BadRequest(
-            f"Table property {name} must be a positive whole number of at most 19 digits, found {text[:100]!r}"
+            f"Nothing of the table expires: the property {name} must be a positive whole number of at most 19 digits, "
+            f"found {text[:100]!r}"
         )
     return int(text)

@@ -34,7 +34,7 @@ def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
             raise BadRequest(f"Attempting to add a snapshot before a {kind} is added")
     snapshot_id = snapshot["snapshot-id"]
     if snapshot_id == NO_SNAPSHOT:
-        raise BadRequest(f"Invalid snapshot id: {NO_SNAPSHOT} stands for no snapshot")
+        raise BadRequest(f"Cannot add a snapshot with the id {NO_SNAPSHOT}, which stands for no snapshot")
     if snapshot["timestamp-ms"] < 0:
         raise BadRequest(f"Invalid snapshot timestamp (cannot be negative): {snapshot['timestamp-ms']}")
     if snapshot_id in draft.snapshots:

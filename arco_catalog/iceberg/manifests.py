@@ -24,7 +24,12 @@ MAX_LIST_SUMMARIES = 50_000
 """Maximum summaries of partition fields in a manifest list. One takes up to a hundred times its bytes in the file."""
 MAX_SCHEMA_BYTES = 512 << 10
 """Maximum bytes of the table's schema in the header of a manifest."""
+_READ_ENTRY = "an entry of a manifest list, read for a rebase or the plan of a scan,"
+"""The beginning of the errors of `ManifestFile.parse`."""
 
+_INVALID_PARTITIONS = (
+    "an entry of a manifest list has no valid partitions, so the list serves no scan and no rebase of an append"
+)
 _OLDER_NAMES = {
     "added_data_files_count": "added_files_count",
     "existing_data_files_count": "existing_files_count",
@@ -47,12 +52,12 @@ class FieldSummary(NamedTuple):
         """Reads a summary as it was decoded. Raises `NotRebasable` if `contains_null` is missing, and for an unknown
         field, or one of a wrong type; the other fields are None if they are missing."""
         if not isinstance(value, dict) or not value.keys() <= {*cls._fields}:
-            raise NotRebasable("an entry of a manifest list has no valid partitions")
+            raise NotRebasable(f"{_READ_ENTRY} has no valid partitions")
         null, nan, lower, upper = (value.get(name) for name in cls._fields)
         if not isinstance(null, bool) or not isinstance(nan, bool | None):
-            raise NotRebasable("an entry of a manifest list has no valid partitions")
+            raise NotRebasable(f"{_READ_ENTRY} has no valid partitions")
         if not isinstance(lower, bytes | None) or not isinstance(upper, bytes | None):
-            raise NotRebasable("an entry of a manifest list has no valid partitions")
+            raise NotRebasable(f"{_READ_ENTRY} has no valid partitions")
         return cls(null, nan, lower, upper)
 
 
@@ -128,7 +133,10 @@ class ManifestListParser:
         entry = ManifestFile.parse(cast(AvroRecord, record))
         self._summaries += len(entry.partitions or ())
         if self._summaries > self._max_summaries:
-            raise NotRebasable(f"a manifest list has more than {self._max_summaries:,} summaries of partition fields")
+            raise NotRebasable(
+                f"a manifest list has more than {self._max_summaries:,} summaries of partition fields, so it serves "
+                "no scan and no rebase of an append"
+            )
         return entry
 
 
@@ -270,7 +278,7 @@ def _text(values: AvroRecord, name: str) -> str:
     """Returns a field that must be a text of at least one character. Raises `NotRebasable` for any other value."""
     found = values.get(name)
     if not isinstance(found, str) or not found:
-        raise NotRebasable(f"an entry of a manifest list has no valid {name}")
+        raise NotRebasable(f"{_READ_ENTRY} has no valid {name}")
     return found
 
 
@@ -281,7 +289,7 @@ def _number(values: AvroRecord, name: str, highest: int = MAX_LONG, default: int
     if found is None:
         found = default
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= highest:
-        raise NotRebasable(f"an entry of a manifest list or manifest has no valid {name}")
+        raise NotRebasable(f"{_READ_ENTRY}, or of a manifest that a rebase reads, has no valid {name}")
     return found
 
 
@@ -289,7 +297,7 @@ def _bytes(values: AvroRecord, name: str) -> bytes | None:
     """Returns a field that may be bytes; None if it is missing. Raises `NotRebasable` for any other value."""
     found = values.get(name)
     if found is not None and not isinstance(found, bytes):
-        raise NotRebasable(f"an entry of a manifest list has no valid {name}")
+        raise NotRebasable(f"{_READ_ENTRY} has no valid {name}")
     return found
 
 
@@ -299,7 +307,7 @@ def _partitions(value: AvroValue) -> Sequence[FieldSummary] | None:
     if value is None or value == []:
         return None
     if not isinstance(value, list):
-        raise NotRebasable("an entry of a manifest list has no valid partitions")
+        raise NotRebasable(f"{_READ_ENTRY} has no valid partitions")
     if len(value) > MAX_SUMMARIES:
-        raise NotRebasable(f"an entry of a manifest list has more than {MAX_SUMMARIES:,} summaries of partition fields")
+        raise NotRebasable(f"{_READ_ENTRY} has more than {MAX_SUMMARIES:,} summaries of partition fields")
     return [FieldSummary.parse(each) for each in value]

@@ -67,7 +67,7 @@ def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue
     that is not in `shapes`."""
     kind = record(dict[str, Any], {"type": STRING})(value)["type"]
     if kind not in shapes:
-        raise ShapeError(f"unknown expression {quoted(kind)} of a filter").inside("type")
+        raise ShapeError(f"unknown expression {quoted(kind)} of the filter in a scan report").inside("type")
     shapes[kind](value)
     return value
 
@@ -76,7 +76,7 @@ def _columns(value: JsonValue) -> JsonValue:
     """Returns the value if it is a reference to a column by id or name. Fails for any other value."""
     fields = record(dict[str, Any], {}, {"id": INT, "name": STRING})(value)
     if "id" not in fields and "name" not in fields:
-        raise ShapeError("a reference to a column has neither the field 'id' nor 'name'")
+        raise ShapeError("a reference to a column in a scan report has neither the field 'id' nor 'name'")
     return value
 
 

@@ -144,7 +144,10 @@ def _check_source(field: PartitionField, columns: Columns) -> None:
     around it."""
     source = columns.get(field["source-id"])
     if source is None:
-        raise BadRequest(f"Cannot find source column for partition field: {field['name']} ({field['source-id']})")
+        raise BadRequest(
+            f"Cannot find source column for partition field: {field['name']} ({field['source-id']}): the schema must "
+            "have the sources of a new partition spec and of the default one"
+        )
     if not source.is_primitive:
         raise BadRequest(f"Cannot partition by non-primitive source field: {source.name}")
     if not can_transform(field["transform"], type_name(source.type)):

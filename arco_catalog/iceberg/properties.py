@@ -79,9 +79,15 @@ def refuse_reserved(names: Iterable[str]) -> None:
     invalid = sorted(name for name in names if not may_be_set(name))
     reserved = [name for name in invalid if is_reserved(name)]
     if reserved:
-        raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
+        raise BadRequest(
+            f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)} (clients may "
+            "not set or remove them)"
+        )
     if invalid:
-        raise BadRequest(f"Properties that start with {_POLARIS_PREFIX!r} are reserved: {', '.join(invalid)}")
+        raise BadRequest(
+            f"Properties that start with {_POLARIS_PREFIX!r} are reserved: {', '.join(invalid)} (clients may "
+            "not set or remove them)"
+        )
 
 
 def refuse_reserved_of_table(names: Iterable[str]) -> None:
@@ -104,8 +110,8 @@ def refuse_too_many(properties: object) -> None:
     count = len(properties) if isinstance(properties, Sized) else 0
     if count > MAX_PROPERTIES:
         raise BadRequest(
-            f"Too many properties are set or removed at once: {count:,}, and at most {MAX_PROPERTIES:,} are allowed: "
-            "send them in more requests"
+            f"Too many properties in a create, or in one update of a commit: {count:,}, and at most "
+            f"{MAX_PROPERTIES:,} are allowed: send them in more updates or requests"
         )
 
 
@@ -137,10 +143,10 @@ def check_new_table(properties: Properties, format_version: int, column_names: f
             raise BadRequest(f"Invalid metrics config, could not find column {column} from table prop {name}")
     for name in _COMMIT_RETRIES:
         if name in properties and integer(properties, name, 0) < 0:
-            raise BadRequest(f"Table property {name} must have non negative integer value")
+            raise BadRequest(f"Table property {name} must have non negative integer value in a new table")
     encryption = sorted(set(_ENCRYPTION) & set(properties))
     if format_version < 3 and encryption:
-        raise BadRequest(f"Invalid properties for v{format_version}: {encryption} need format version 3")
+        raise BadRequest(f"Invalid properties for a new table of v{format_version}: {encryption} need format version 3")
 
 
 def integer(properties: Properties, name: str, default: int) -> int:
@@ -151,7 +157,7 @@ def integer(properties: Properties, name: str, default: int) -> int:
         return default
     if re.fullmatch(r"[+-]?[0-9]{1,10}", text) and -(2**31) <= int(text) < 2**31:
         return int(text)
-    raise BadRequest(f"Table property {name} must have integer value of 32 bits, not {text[:100]!r}")
+    raise BadRequest(f"The table's or view's property {name} must have integer value of 32 bits, not {text[:100]!r}")
 
 
 def is_true(properties: Properties, name: str) -> bool:

@@ -144,7 +144,10 @@ def _column_ids(names: Sequence[str], metadata: TableMetadata, schema_id: int, c
     ids = {_spelt(column.name, case_sensitive): column.id for column in (columns_of(schema) if schema else ())}
     for name in names:
         if _spelt(name, case_sensitive) not in ids:
-            raise BadRequest(f"Invalid request.stats-fields: the schema has no column {name[:200]!r}")
+            raise BadRequest(
+                "Invalid request.stats-fields: the current schema, or with use-snapshot-schema that of the snapshot, "
+                f"has no column {name[:200]!r}"
+            )
     return tuple(sorted({ids[_spelt(name, case_sensitive)] for name in names}))
 
 

@@ -103,7 +103,9 @@ def check_summary(snapshot: Snapshot) -> None:
     operation = snapshot.get("summary", {}).get("operation")
     if operation not in OPERATIONS:
         found = "none" if operation is None else quoted(operation)
-        raise BadRequest(f"Invalid snapshot: summary.operation must be {' or '.join(OPERATIONS)}, found {found}")
+        raise BadRequest(
+            f"Invalid snapshot in add-snapshot: summary.operation must be {' or '.join(OPERATIONS)}, found {found}"
+        )
 
 
 # The known fields of a ref. All others belong to other programs, and stay when the ref is changed.

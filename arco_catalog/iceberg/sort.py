@@ -56,7 +56,10 @@ def check_order(order: SortOrder, columns: Columns) -> None:
         check_transform(field["transform"])
         source = columns.get(field["source-id"])
         if source is None:
-            raise BadRequest(f"Cannot find source column for sort field: {field['source-id']}")
+            raise BadRequest(
+                f"Cannot find source column for sort field: {field['source-id']}: the schema must have the sources of "
+                "a new sort order and of the default one"
+            )
         if not source.is_primitive:
             raise BadRequest(f"Cannot sort by non-primitive source field: {source.name}")
         if not can_transform(field["transform"], type_name(source.type)):

@@ -65,7 +65,10 @@ def add_schema(draft: TableDraft, schema: Schema) -> None:
     columns = columns_by_id(schema, draft.names)
     check_schema(schema, columns, draft.metadata["format-version"])
     if highest_id(columns) >= FIRST_METADATA_COLUMN_ID:
-        raise BadRequest(f"Column ids from {FIRST_METADATA_COLUMN_ID} on are reserved for metadata columns")
+        raise BadRequest(
+            f"Column ids from {FIRST_METADATA_COLUMN_ID} on are reserved for metadata columns: give lower ones to the "
+            "columns of the schema to add"
+        )
     draft.metadata["last-column-id"] = max(draft.metadata["last-column-id"], highest_id(columns))
     schema_id = draft.schemas.id_of(schema)
     if schema_id is None:

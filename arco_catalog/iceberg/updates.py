@@ -51,7 +51,10 @@ def resolved_id(what: str, wanted: int, last_added: int | None) -> int:
     if wanted != LAST_ADDED:
         return wanted
     if last_added is None:
-        raise BadRequest(f"Cannot set last added {what}: no {what} has been added")
+        raise BadRequest(
+            f"Cannot set last added {what}: no {what} has been added by this commit before the update that names it by "
+            f"the id {LAST_ADDED}"
+        )
     return last_added
 
 

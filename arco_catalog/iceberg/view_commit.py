@@ -218,7 +218,7 @@ class ViewDraft:
             self.last_added_version = known
             return
         if version["schema-id"] not in self.schemas.by_id:
-            raise BadRequest(f"Cannot add version with unknown schema: {version['schema-id']}")
+            raise BadRequest(f"Cannot add version with unknown schema: {version['schema-id']} (in add-view-version)")
         check_dialects(version)
         version_id = max(version["version-id"], self.versions.next_id("view version"), 1)
         version = {**version, "version-id": version_id}
@@ -275,7 +275,9 @@ class ViewDraft:
         of a removed version. Fails if the property for the history's size is not a positive integer."""
         size = integer(self.metadata["properties"], HISTORY_SIZE, DEFAULT_HISTORY_SIZE)
         if size <= 0:
-            raise BadRequest(f"{HISTORY_SIZE} must be positive but was {size}")
+            raise BadRequest(
+                f"{HISTORY_SIZE} must be positive but was {size}: commits to the view fail until one sets or removes it"
+            )
         versions, current = self.metadata["versions"], self.metadata["current-version-id"]
         count = max(size, len({*self.added, current}))
         if len(versions) <= count:

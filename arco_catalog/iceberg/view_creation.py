@@ -68,7 +68,7 @@ def new_view_metadata(
         raise BadRequest("Cannot create view without specifying a query: view-version.representations is empty")
     unsupported = sorted({each["type"] for each in representations if not is_sql(each)})
     if unsupported:
-        raise BadRequest(f"Found unsupported view representations: {unsupported} (supported: sql)")
+        raise BadRequest(f"Found unsupported view representations: {unsupported} (supported in a new view: sql)")
     check_dialects(request.version)
     version: ViewVersion = {
         **request.version,

@@ -105,7 +105,9 @@ def build_catalog(
     the name of a folder of a catalog's own state, or a URL with a percent sign.
     """
     if "%" in url:
-        raise ValueError(f"The URL of a store must not contain percent signs, which engines decode differently: {url}")
+        raise ValueError(
+            f"The URL of the catalog's store must not contain percent signs, which engines decode differently: {url}"
+        )
     base, given = location_of(url), [*map(Location.parse, allowed)]
     additional = [*{each.normal: each for each in (*given, *map(Location.parse, recorded))}.values()]
     paths = Paths(settings.warehouse)

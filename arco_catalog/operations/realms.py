@@ -122,7 +122,10 @@ class Realm:
         check_storage(locations, storage)
         for location in locations:
             if not self.deployment.reaches(location):
-                raise BadRequest(f"{location.uri} is outside the locations that this server may use: {_ALLOWING}")
+                raise BadRequest(
+                    f"Location {location.uri} of a catalog is outside the locations that this server may use: "
+                    f"{_ALLOWING}"
+                )
             if not self.may_use(location):
                 folders = " or ".join(folder.uri for folder in self._folders())
                 raise BadRequest(

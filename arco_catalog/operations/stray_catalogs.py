@@ -46,7 +46,7 @@ class StrayCatalog:
     @property
     def name(self) -> str | None:
         """The name that a closed catalog had when it was dropped. None for an open one, which was never dropped or was
-        undropped since, and if the name is not recorded."""
+        undropped since, and if the name is unknown."""
         return optional_text(self.state.catalog or {}, "name")
 
 

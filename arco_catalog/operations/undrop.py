@@ -140,7 +140,10 @@ class _Undrop(NamedChange):
             raise NoSuchTable(_NOTHING_DROPPED.format(self.full_name))
         yield from self._check_rights(index, tombstone)
         if purge_began(tombstone.json):
-            raise CommitFailed(f"{self.full_name} cannot be restored: a purge of it has begun")
+            raise CommitFailed(
+                f"{self.full_name} cannot be restored: a purge of it has begun. It can be if the purge fails before it "
+                "deletes a file"
+            )
         dropped = Tombstone(tombstone.json)
         if dropped.state == PURGED:
             raise NoSuchTable(f"{self.full_name} was purged: its files are gone")

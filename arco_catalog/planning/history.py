@@ -37,7 +37,7 @@ def names_in(operation: JsonObject) -> list[tuple[Namespace, str | None]]:
 
 def kind_of(operation: JsonObject) -> str:
     """Returns the type of the object that an operation is about: `catalog`, `namespace`, `table`, `view`, `policy` or
-    `role`. The type `table` includes all that has a name among tables, except views, and the undrop of a view."""
+    `role`. The type `table` includes generic tables and all other objects but views, and the undrop of a view."""
     kind = str(operation.get("kind"))
     if "role" in operation or kind.endswith("-catalog-role"):
         return "role"

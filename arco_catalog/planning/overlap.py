@@ -49,8 +49,9 @@ def refuse_overlap(
         holder = yield from overlapping(index, location, but=but, fresh=fresh, purging_only=purging_only)
         if holder is not None and holder.purging:
             raise BadRequest(
-                f"Location {location.uri} overlaps that of a dropped table whose files are being deleted: choose "
-                "another, or wait until the purge has succeeded; a failed one needs `arco tasks retry`"
+                f"Location {location.uri} overlaps that of a dropped table whose files are being deleted: wait until "
+                "the purge has succeeded (a failed one needs `arco tasks retry`); a create or commit may also choose "
+                "another location"
             )
         if holder is not None:
             holding = yield from _described(context, index, holder)

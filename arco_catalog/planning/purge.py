@@ -190,7 +190,9 @@ def require_open(index: Index) -> Steps[None]:
     """Raises `ClosedCatalog` if the catalog was dropped (docs/design/purge.md#rule-25)."""
     yield Needs(keys=[CATALOG_STATE])
     if is_dropping(index):
-        raise ClosedCatalog("the catalog was dropped, and its locations may belong to another catalog now")
+        raise ClosedCatalog(
+            "the catalog was dropped, and its locations may belong to another catalog now, so nothing more is deleted"
+        )
 
 
 def require_fence(tombstone: Tombstone | None, fence: int) -> None:

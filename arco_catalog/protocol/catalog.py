@@ -296,7 +296,9 @@ class Session:
     def check_writable(self) -> None:
         """Raises `Unsupported` if the catalog is read-only."""
         if self.settings.read_only_because is not None:
-            raise Unsupported(f"This catalog is read-only: {self.settings.read_only_because}")
+            raise Unsupported(
+                f"This catalog is read-only, since the store could lose commits: {self.settings.read_only_because}"
+            )
 
     def late(self) -> bool:
         """Whether the request's deadline has passed (docs/design/commit.md#rule-5)."""

@@ -156,7 +156,9 @@ async def _commit_alone(
         operation = _operation(session, kind, changed.detail, changed.cancels)
         commit = await PreparedCommit.of(session.state, changed.head, changed.edits, [operation])
         if when_late is not None and session.late():
-            raise CommitStateUnknown(f"The request's deadline has passed: {when_late}")
+            raise CommitStateUnknown(
+                f"The deadline has passed, so whether the change was committed is unknown: {when_late}"
+            )
         lost = _RefusedCommit(commit, changed.head)
         if may_propose:
             await commit.put_and_read_bell()

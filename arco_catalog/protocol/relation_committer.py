@@ -106,7 +106,7 @@ class RelationCommitter:
         if read_set.pointer is None or read_set.base is None:
             raise InternalError(f"A commit to {wanted.dotted_name} was planned before its current metadata was loaded")
         if not has_pointer(read_set.entry.json):
-            raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog changes it")
+            raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog commits to it")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
         if len(current.body) > VALUES_COUNTED_FROM_BYTES:
             await self._take_memory(current)

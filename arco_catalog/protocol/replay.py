@@ -57,7 +57,7 @@ async def answer_read_only(session: Session, guard: IdempotencyGuard, reason: st
     the methods of `IdempotencyGuard` and a repeated answer do."""
     slots = await guard.read()
     if not slots:
-        raise Unsupported(f"This catalog is read-only: {reason}")
+        raise Unsupported(f"This catalog is read-only, since the store could lose commits: {reason}")
     if slots[-1].answer is None:
         message = (
             "Whether this request was applied is unknown: it was sent before, and the catalog has become read-only "

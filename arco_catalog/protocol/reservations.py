@@ -92,8 +92,8 @@ class Reservation:
             if len(set(held)) > MAX_HELD:
                 raise BadRequest(
                     f"{dotted(self.namespace, self.name)} would have {len(set(held))} locations for its files, and may "
-                    f"have at most {MAX_HELD}: write to one of the {len(entry.locations)} that it has, or create "
-                    "another table"
+                    f"have at most {MAX_HELD}: use one of the {len(entry.locations)} that it has, or create another "
+                    "table or view"
                 )
             reserved = [place for place in entry.reserved if place not in named]
             leaving = {place: release for place, release in entry.leaving.items() if place not in added}

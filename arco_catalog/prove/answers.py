@@ -50,7 +50,8 @@ def table_in(answer: Answer) -> Base:
     texts = (creator, commits, uuid, location)
     if not all(isinstance(text, str) for text in texts) or not isinstance(snapshot, int | None):
         raise ForeignAnswer(
-            "The answer has no table that `arco prove` made, or one without a valid uuid, location or snapshot id"
+            "The answer counts as unknown: it has no table that `arco prove` made, or one without a valid uuid, "
+            "location or snapshot id"
         )
     ids = tuple(str(commits).split()[:MAX_COMMITS])
     state = TableState(str(creator), ids, str(uuid), None if snapshot == -1 else snapshot)

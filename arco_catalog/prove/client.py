@@ -103,7 +103,7 @@ class Client:
 
     def _judge_again(self, keyed: KeyedRequest, answer: Answer | None) -> Observation | None:
         """Returns the observation of another answer to a request, as sent at the time of the first; None without an
-        answer, for status 5xx, and for an answer of a wrong form, which is recorded as foreign."""
+        answer, for status 5xx, and for an answer of a wrong form, which is kept as foreign."""
         if answer is None or answer is NEVER_SENT or answer.status is Status.UNKNOWN:
             return None
         first = self._recorder.observations[keyed.observation]

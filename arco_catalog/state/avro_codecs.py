@@ -51,7 +51,9 @@ def unpack_with(codec: str) -> Unpack:
             decompressor = new_decompressor()
             unpacked = b"".join(pieces(decompressor, data, limit))
         except (ValueError, OSError, EOFError, MemoryError, zlib.error, lzma.LZMAError) as error:
-            raise Unreadable(f"an Avro block can't be decompressed: {error}") from error
+            raise Unreadable(
+                f"an Avro block can't be decompressed: it is corrupt, or needs more memory than it may use: {error}"
+            ) from error
         if not decompressor.eof:
             raise Unreadable("an Avro block ends before its compressed data does")
         return unpacked

@@ -150,7 +150,9 @@ class _Checker:
         type. Raises `Unreadable` if the type is not valid, or with it the schema exceeds a bound."""
         self._types += 1
         if self._types > MAX_TYPES or depth > MAX_NESTING:
-            raise Unreadable(f"the Avro schema has more than {MAX_TYPES:,} types, or {MAX_NESTING} within each other")
+            raise Unreadable(
+                f"the Avro schema has more than {MAX_TYPES:,} types, or one with more than {MAX_NESTING} around it"
+            )
         checked = (
             self._check_union(schema, space, depth)
             if isinstance(schema, list)

@@ -268,7 +268,8 @@ def _tagged(value: object) -> JsonValue:
             return value
         case _:
             raise TypeError(
-                f"a field of a delete file has a {type(value).__name__}, which an index of deletes can't hold"
+                f"the plan of a scan fails: a field of a delete file has a {type(value).__name__}, which an index of "
+                "deletes can't hold"
             )
 
 

@@ -227,7 +227,10 @@ def parse_shard(key: str, found: Found | None) -> Mapping[str, FileDirectories]:
     entries = {**mapping(document, INCOMPLETE), **mapping(document, WHOLE)}
     parsed = {entity: FileDirectories.parse(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
     if any(not parsed[entity].unread for entity in mapping(document, INCOMPLETE) if entity in parsed):
-        raise InternalError(f"The record {key} is invalid: a table among 'incomplete' has no 'unread' files")
+        raise InternalError(
+            f"The record {key} is invalid, and is replaced at the next change of it: a table in 'incomplete' names "
+            "no file that could not be read"
+        )
     return parsed
 
 
@@ -266,7 +269,10 @@ def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
     is no array, or has another item."""
     values = texts(entry, name)
     if not isinstance(entry.get(name), list) or len(values) != len(sequence(entry, name)):
-        raise InternalError(f"a stored record is invalid: the field {name!r} is missing or not an array of strings")
+        raise InternalError(
+            f"the record of tables' directories is invalid, and is replaced at the next change of it: the field "
+            f"{name!r} is missing or not an array of strings"
+        )
     return values
 
 

@@ -41,7 +41,8 @@ async def mark_late(state: State, day: date, mark: str) -> None:
         await state.pause()
     raise StoreUnavailable(
         f"The store did not confirm in {TRIES} attempts the mark that announces a late receipt of the day {day}: the "
-        "receipt was not written, and the next run of the reconciler writes it"
+        "receipt was not written, and the next run of the reconciler, repair by `arco fsck` or attempt of the purge "
+        "writes it"
     )
 
 

@@ -242,8 +242,8 @@ def refuse_reserved_path(path: str) -> None:
     for segment in path.split("/"):
         if len(segment) <= MAX_BYTES and _is_reserved(segment):
             raise BadRequest(
-                f"Location {path[:MAX_BYTES]} is not allowed: folders named {segment} hold a catalog's own state, "
-                "and no files of tables"
+                f"Location {path[:MAX_BYTES]} is not allowed, also not in the log of a metadata file to register: "
+                f"folders named {segment} hold a catalog's own state, and no files of tables"
             )
 
 

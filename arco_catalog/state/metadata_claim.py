@@ -60,5 +60,5 @@ def _parsed(key: str, found: Found | None) -> Claim | None:
     except ValueError:
         raise InternalError(
             f"The record {key}, which claims a metadata file, is invalid, or a later version of the program wrote it: "
-            f"the claim {name!r} is unknown"
+            f"the claim {name!r} is unknown, so the file can't be registered or removed"
         ) from None

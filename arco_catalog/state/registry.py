@@ -94,7 +94,10 @@ class RegistryState(CommitRecord):
         """Reads HEAD, or a commit object that has the whole index. Raises `InternalError`."""
         document = parse_record(body, where, newest=NEWEST_VERSION)
         if not is_whole(document):
-            raise InternalError(f"The registry commit {where} has only edits of the index, and not the whole index")
+            raise InternalError(
+                f"{where}, the HEAD of a registry, is to be restored: it has only edits of the index, and not the "
+                "whole index"
+            )
         return cls.of(document, version)
 
     @classmethod

@@ -76,7 +76,8 @@ class FollowedLease:
         stored = await read_task(task_session(self._catalog, self._task, runtime.now_ms() + READ_MS).state, self._task)
         if stored is None or not stored.is_held or stored.task.lease != self._lease:
             raise LeaseLost(
-                "the task has ended, was given back or deleted, the lease has run out, or another worker has the task"
+                "by a read of the task, it has ended, was given back or deleted, the lease of the worker for which "
+                "this process works has run out, or another worker has the task"
             )
         lease = Lease(runtime, stored.task.lease_ms, before.wall_ms, before.boot_ms)
         self._observation = _Observation(lease, max(0, stored.now_ms - stored.written_ms) + ROUNDED_MS)

@@ -102,7 +102,12 @@ async def _work(root: str, worker: Worker, slots: asyncio.Semaphore, report: Rep
             await worker.run_until_idle()
         except (StoreError, CatalogError) as error:
             worker.stats.error = str(error)
-            _LOG.warning("the due tasks of %s can't be listed, and the next poll lists them: %s", root, error)
+            _LOG.warning(
+                "the due tasks of %s can't be listed to the end, so this poll executes no more of them, and the next "
+                "poll lists them: %s",
+                root,
+                error,
+            )
         except Exception:  # an error in one catalog's tasks must not end those of others, nor the server
             worker.stats.error = "unexpected"
             _LOG.exception("the run of due tasks of %s failed unexpectedly, and the next poll starts another", root)

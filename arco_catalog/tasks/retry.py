@@ -100,7 +100,7 @@ class TaskPolicies:
         if not name.startswith(POLICIES) or not kind:
             raise ValueError(
                 f"no such property of tasks: use {LEASE}, or {POLICIES}TYPE.NAME, where TYPE is {DEFAULT} or a type of "
-                "tasks"
+                "tasks; a TYPE that no task has is allowed, and has no effect"
             )
         policy = _changed(self.of(kind), what, text)
         if kind == DEFAULT:

@@ -274,7 +274,10 @@ class Worker:
         self._waits_until_ms.pop(task.id, None)
         if taken.status is task.status:
             self.stats.leases_lost += 1
-            _LOG.warning("%s is taken over: its last worker let the lease run out", name_in_log(task))
+            _LOG.warning(
+                "%s is taken over, and continues if it has attempts left: its last worker let the lease run out",
+                name_in_log(task),
+            )
         execution = Execution(self._catalog, taken, lease, taken_ms, quiet_ms, lambda: self.stats)
         try:
             if taken.attempts >= policy.max_attempts:

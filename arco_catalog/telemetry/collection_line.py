@@ -9,7 +9,7 @@ def collection_line(
     warehouse: str, *, completed: bool, collected: int, left: int, at_ms: int, namespace: str | None
 ) -> str:
     """Returns the log line, without a line break, of a garbage collection of one catalog's state that was over at
-    `at_ms`. It deleted `collected` objects, among them metadata files, and left `left` objects of the state
+    `at_ms`. It deleted `collected` objects, which include metadata files, and left `left` objects of the state
     (`StateObjects`). The metrics go to this CloudWatch `namespace`, except one that is zero and no alarm needs. The
     line has none if that is None, or if the run did not reach the end (not `completed`) and so did not count all
     objects: the alarm treats missing data as a breach."""

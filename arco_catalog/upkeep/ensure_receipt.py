@@ -85,7 +85,10 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
             case Unknown():
                 pass
         await session.state.pause()
-    raise StoreUnavailable(f"after {MAX_TRIES} attempts it is unknown whether the receipt {path} was written")
+    raise StoreUnavailable(
+        f"after {MAX_TRIES} attempts it is unknown whether the receipt {path} was written: the next run of the "
+        "reconciler, or the next attempt at the purge that needs it, writes it if it is missing"
+    )
 
 
 def _named(fields: JsonObject) -> JsonObject:

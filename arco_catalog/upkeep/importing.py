@@ -252,5 +252,5 @@ class Importer:
         advice = ADVICE.get(found.standing, "drop or rename the one here, then import again")
         raise AlreadyExists(
             f"{found.reason}: the {table.kind} {dotted(table.namespace, table.name)} of this catalog has the metadata "
-            f"file {found.here}; {advice}"
+            f"file {found.here}, not that of the source under this name; {advice}"
         )

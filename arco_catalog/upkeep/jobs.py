@@ -138,7 +138,12 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
         try:
             session = catalog.open().session(workplace.request, ALLOW_ALL)
         except BadRequest as error:
-            _LOG.error("catalog %s cannot be opened, and is left out: %s", catalog.name, error.message)
+            _LOG.error(
+                "catalog %s cannot be opened, so the reconciler looks for entity %s in other catalogs only: %s",
+                catalog.name,
+                entity,
+                error.message,
+            )
             continue
         if len(workplace.inventory.catalogs) > 1 and await is_named(session, entity):
             break

@@ -47,5 +47,5 @@ async def run_tasks(
             stats.stopped = True
         except (CatalogError, StoreError) as error:
             stats.error = f"catalog {catalog.name}: {error}"
-            _LOG.error("due tasks could not be executed: %s", stats.error)
+            _LOG.error("one catalog's due tasks were not all executed, and other catalogs' go on: %s", stats.error)
         yield catalog, stats

@@ -1,4 +1,4 @@
-"""The shares of a run's time that the catalogs of a deployment have."""
+"""The shares of a run's time that all its catalogs have."""
 
 from dataclasses import replace
 

@@ -161,7 +161,7 @@ def _iso_ms(text: object) -> int:
     try:
         time = datetime.fromisoformat(str(text))
         if time.tzinfo is None:  # Python would take it for a time of this machine's zone
-            raise ValueError(f"the time {text!r} has no offset from UTC")
+            raise ValueError(f"the time {text!r} in a response of Google has no offset from UTC")
         return int(time.timestamp() * 1_000)
     except ValueError as error:
         raise CredentialsRefused(

@@ -170,8 +170,8 @@ class Vending:
         they must not sign this request for this store, and the errors of `own_credentials`."""
         if self._issuers.signer is None:
             raise Forbidden(
-                "Not signed: this server has no AWS credentials to sign with: the operator must set both keys of the "
-                "pair, or neither"
+                "Not signed: only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set on this server: the "
+                "operator must set both, or neither"
             )
         # The sender of a request chooses the server that gets the signature, not the catalog's configuration: it can
         # send the request to any host of the key's owner.
@@ -199,7 +199,9 @@ class Vending:
             issued = longest_first(await pending)
         except CredentialsRefused as error:
             self._count(Outcome.REFUSED)
-            _LOG.error("A client got no credentials for files, and an operator must act: %s", error.message)
+            _LOG.error(
+                "A client got no credentials for files, or no signature, and an operator must act: %s", error.message
+            )
             raise
         except Unavailable:
             self._count(Outcome.UNAVAILABLE)

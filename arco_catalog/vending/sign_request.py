@@ -6,6 +6,7 @@ from dataclasses import field
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.shapes import quoted
 from storage_backends.lazy_dataclass import dataclass
 
 NO_CACHE = {"Cache-Control": "no-cache"}
@@ -38,7 +39,7 @@ class SignRequest:
             raise BadRequest("body of a request to sign must be a string")
         method = _text(document, "method").upper()
         if method not in _METHODS:
-            raise BadRequest(f"method of a request to sign must be one of {', '.join(_METHODS)}")
+            raise BadRequest(f"method of a request to sign must be one of {', '.join(_METHODS)}, not {quoted(method)}")
         return cls(_text(document, "region"), _text(document, "uri"), method, _headers(document), body)
 
 

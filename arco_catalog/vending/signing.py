@@ -99,10 +99,10 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
     place, query = _understood(config, locations, request.uri)
     operation = operation_of(request.method, place.key, query)
     if operation.writes and not scope.write:
-        raise Forbidden(
-            f"Not signed: {operation.name} needs the right to write the table's files, which the caller lacks, or "
-            "which no caller has to a table that follows another catalog's"
-        )
+        reason = "which the caller lacks, or which no caller has to a table that follows another catalog's"
+        if request.method == "GET":
+            reason = "and this server signs a GET only by the right to read, whatever rights the caller has"
+        raise Forbidden(f"Not signed: {operation.name} needs the right to write the table's files, {reason}")
     headers = _signed_headers(request.headers, place.authority)
     if operation.name == "DeleteObjects":
         keys = _keys_of(request.body)
@@ -226,12 +226,12 @@ def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dic
         elif name.startswith("x-amz-"):
             if name not in _ALLOWED and not name.startswith(_ALLOWED_FAMILIES):
                 raise Forbidden(
-                    f"Not signed: the header {name[:100]} is not allowed, as it could change what the request does"
+                    f"Not signed: the header {name[:100]} is never allowed, as it could change what the request does"
                 )
             kept[name] = value
         elif (name.startswith("x-") and name not in _TRACING) or name.startswith(_NEVER_MEANT):
             raise Forbidden(
-                f"Not signed: the header {name[:100]} is not allowed, as it could change what the request does"
+                f"Not signed: the header {name[:100]} is never allowed, as it could change what the request does"
             )
     body_hash = kept.get("x-amz-content-sha256", UNSIGNED)
     if body_hash not in _HASHES and not _HASH.fullmatch(body_hash):
@@ -262,7 +262,7 @@ def _binding_hash(body: str, headers: Mapping[str, str]) -> str:
     bound = headers.get("x-amz-checksum-sha256") == b64encode(digest.digest()).decode()
     if given != digest.hexdigest() and not (given == UNSIGNED and bound):
         raise Forbidden(
-            "Not signed: DeleteObjects must carry the SHA-256 of the body in the request to sign: in "
-            "x-amz-content-sha256, if it is there, or, if that is UNSIGNED-PAYLOAD, in x-amz-checksum-sha256"
+            "Not signed: the header x-amz-content-sha256 of DeleteObjects must be missing, or be the SHA-256 of the "
+            "body in the request to sign, or UNSIGNED-PAYLOAD with that SHA-256, in base64, in x-amz-checksum-sha256"
         )
     return given

@@ -132,8 +132,8 @@ def _entry(entry: JsonValue, what: str) -> StaticKeys:
     a malformed one and for one without the operator's consent."""
     if not isinstance(entry, dict) or set(entry) - {"prefix", "reader", "writer", _CONSENT}:
         raise ValueError(
-            f"{what} of the file of S3 keys must be an object with prefix, reader or writer or both, and {_CONSENT}, "
-            "and nothing else"
+            f"{what} of the file of S3 keys is not an object, or has a field other than prefix, reader, writer and "
+            f"{_CONSENT}"
         )
     if entry.get(_CONSENT) is not True:
         raise ValueError(

@@ -154,7 +154,9 @@ def read_answer(response: Response, role: str) -> SessionKeys:
     if response.status != 200:
         code, message = (_find(root, name) for name in ("Code", "Message"))
         if code in _TRANSIENT:
-            raise Unavailable(f"No credentials for files can be had now: STS is busy ({code}). Try again")
+            raise Unavailable(
+                f"No credentials for files, to give or to sign with, can be had now: STS is busy ({code}). Try again"
+            )
         raise CredentialsRefused(
             f"STS refuses to assume the role {role}: status {response.status} {code}: {message}"[:2_000], code
         )

@@ -32,7 +32,8 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         except NotFound as missing:
             raise TaskFailed(
                 f"the current metadata file of the table with the entity id {entry.entity} does not exist, so it is "
-                f"not known to which files the table refers: restore that file ({missing.message})"
+                "not known to which files the table refers, and no snapshot of it is expired: restore that file "
+                f"({missing.message})"
             ) from missing
         if found is None:
             return None
@@ -55,5 +56,6 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
     raise TaskFailed(
         f"the table with the entity id {entry.entity} changed between {MAX_ROUNDS} readings of the manifests, and in "
         f"each a manifest or manifest list did not exist, at last {gone[0]}, so it is not known whether the table "
-        "refers to files outside of its locations: run maintain when fewer writers commit"
+        "refers to files outside of its locations, and no snapshot of it is expired: run maintain when fewer writers "
+        "commit"
     )

@@ -149,7 +149,8 @@ def _plan_data_files(figures: Figures, policy: Policy, compaction: DataCompactio
         criteria = Criteria.of(target, compaction.options)
     except ValueError as error:
         raise InvalidPolicy(
-            f"the policy {policy.name} has options of rewrite_data_files that cannot be used: {error}"
+            f"the policy {policy.name} has options of rewrite_data_files that cannot be used, so this procedure is "
+            f"held back, and other procedures are not: {error}"
         ) from error
     rewrite = Selection.of((group.data for group in figures.groups), criteria)
     if not rewrite.files:

@@ -50,7 +50,8 @@ def table_of(payload: JsonObject) -> TableRef:
     entity, name = text_of(identity.get("table_entity_id")), text_of(identity.get("table_name"))
     if entity is None or name is None:
         raise TaskFailed(
-            "the payload of the maintenance task has no table_entity_id or no table_name, so its table is unknown"
+            "the payload of the maintenance task has no table_entity_id or no table_name, so its table is unknown, and "
+            "the task is not executed"
         )
     return TableRef(tuple(texts_of(identity.get("namespace_levels"))), name, entity)
 

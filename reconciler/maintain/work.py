@@ -118,7 +118,7 @@ class _TableWork:
         """Calls a procedure if it is due, saves the outcome in the checkpoint, reports start and end to the observer,
         and spends the budget; reports one that is held back. One that is held back, is not due, or has no time left in
         the budget gets no outcome, unless a worker under a former lease started it: that one is called or ended at any
-        time. Orphan files are not removed if receipts stay missing: the step ends as `held-back` then."""
+        time. Orphan files are not removed if receipts are still missing: the step ends as `held-back` then."""
         begun = self.progress.started
         started = begun if begun and begun.procedure is procedure else None
         if started is None and self.executor.budget.is_over():

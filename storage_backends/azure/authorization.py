@@ -92,7 +92,7 @@ class TokenAuthorizer:
         if not endpoint.tls:
             raise StoreError(
                 "no Azure client can be made: the endpoint is http, and a token of Entra ID is sent over https only: "
-                "set an https endpoint, or a key"
+                "set an https endpoint, a key, or a shared access signature"
             )
         self._tokens = tokens
 

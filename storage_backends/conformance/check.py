@@ -106,7 +106,7 @@ def applied(outcome: Outcome, what: str) -> Version:
     """Returns the version that a write made, or for a deletion that of the object deleted, which may be empty. Raises
     `Fault` if it was not applied, or that is unknown; `what` names it in the message."""
     if not isinstance(outcome, Applied):
-        raise Fault(f"{what} was not applied: {_describe(outcome)}")
+        raise Fault(f"{what} was not reported as applied: {_describe(outcome)}")
     return outcome.version
 
 
@@ -114,7 +114,7 @@ def refused(outcome: Outcome, what: str) -> None:
     """Raises `Fault` unless the write was refused because its condition did not hold, also for an unknown outcome;
     `what` names the write in the message."""
     if not isinstance(outcome, PreconditionFailed):
-        raise Fault(f"{what} was not refused: {_describe(outcome)}")
+        raise Fault(f"{what} was not reported as refused: {_describe(outcome)}")
 
 
 async def together(works: Iterable[Coroutine[None, None, None]]) -> None:
@@ -135,4 +135,4 @@ def _describe(outcome: Outcome) -> str:
             return "it was applied"
         case PreconditionFailed():
             return "it was refused"
-    return f"its outcome is unknown ({outcome.reason})"
+    return f"it is unknown whether it was applied ({outcome.reason})"

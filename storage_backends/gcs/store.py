@@ -39,8 +39,8 @@ class GcsStore(BucketStore):
     A version is a generation: every write makes a new one, whatever its body, and no generation comes back.
 
     The client sends a write once more only after a response by which it was not applied, such as an expired token, or
-    throttling, which is also GCS's response to more than one write a second to one object. A write whose response is
-    lost is `Unknown`, and `PreconditionFailed` is the response to this very request, unless a proxy resends.
+    throttling, which is also GCS's response to more than one write a second to one object. A write with a response that
+    is lost is `Unknown`, and `PreconditionFailed` is the response to this very request, unless a proxy resends.
 
     `pauses` are made between attempts.
     """
@@ -106,8 +106,8 @@ class GcsStore(BucketStore):
             state = read_state(answer.response.body)
         except ValueError as error:
             raise StoreError(
-                f"the object {key!r} cannot be read: the store's response about its generation and time is invalid: "
-                f"{error}"
+                f"the object {key!r} cannot be read: the JSON of the store about its generation and time, which is "
+                f"read for a range past the end, is invalid: {error}"
             ) from error
         return Found(b"", state.version, state.written_ms, answer.now_ms)
 

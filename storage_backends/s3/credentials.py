@@ -36,7 +36,8 @@ def credentials_of(config: CredentialsConfig) -> CredentialSource:
         case Credentials():
             if not config.access_key or not config.secret_key:
                 raise StoreDenied(
-                    "no AWS credentials: only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set: set both"
+                    "no AWS credentials: only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set: set both, "
+                    "or neither"
                 )
             return FixedCredentials(config)
         case ContainerEndpoint():

@@ -79,7 +79,7 @@ class SdkTransport:
         """Sends one request, once, by the SDK, and returns the response. The SDK signs by this machine's clock:
         `clock_skew_ms` is not used. If the store denies the session that a directory bucket needs, that is the
         response. Raises `StoreUnavailable` if the request was not sent, `Ambiguous` if no complete response came, and
-        other `StoreError`s for a request that can't be made."""
+        other `StoreError`s for a request that can't be sent."""
         check_headers(request.headers)
         operation = _OPERATIONS[request.method] if request.key else _OF_BUCKETS[request.method]
         try:
@@ -92,7 +92,9 @@ class SdkTransport:
         except BotoCoreError as error:
             raise _never_sent(error) from error
         except RuntimeError as error:  # a session that is over, by this machine's clock, when it begins
-            raise StoreError(f"the SDK of AWS can't make the request: {error}") from error
+            raise StoreError(
+                f"the SDK of AWS can't make the request, perhaps because this machine's clock is wrong: {error}"
+            ) from error
         except TimeoutError as error:
             raise Ambiguous(f"no whole answer of the store came within {self._config.exchange_timeout_s} s") from error
         raise Ambiguous("the SDK of AWS ended a call without an answer of the store")
@@ -231,7 +233,7 @@ async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: 
 
 def _failure(error: BotoCoreError) -> StoreError:
     """Returns the store's error for an error of the SDK while it sent a request: `StoreUnavailable` if there was no
-    connection, `Ambiguous` if the response was lost, `StoreError` for a request that can't be made."""
+    connection, `Ambiguous` if the response was lost, `StoreError` for a request that can't be sent."""
     cause = error.kwargs.get("error")
     if isinstance(cause, _NEVER_SENT):
         return StoreUnavailable(f"no connection to the store could be made: {error}")

@@ -92,7 +92,7 @@ async def test_a_bare_principal_cannot_require_the_rotation_of_its_credentials()
     answer = await app.manage("POST", "principals", {"name": "new", "credentialRotationRequired": True})
 
     assert answer.status == 400
-    assert "'credentialRotationRequired' requires 'name' inside 'principal'" in answer.message
+    assert "with 'credentialRotationRequired', 'name' must be inside 'principal'" in answer.message
 
 
 async def test_the_refusal_of_a_bare_body_names_the_wrong_field() -> None:

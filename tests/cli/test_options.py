@@ -271,7 +271,7 @@ def test_an_empty_variable_is_none() -> None:
         (["--idempotency-lifetime", "P2D"], {}, "expected a length of time from PT1S to P1D, got 'P2D'"),
         (["--log-level", "loud"], {}, "unknown log level 'loud': expected one of debug, info, warning, error"),
         (["--log-format", "xml"], {}, "unknown log format 'xml': expected text or json"),
-        ([], {"ARCO_QUIET": "maybe"}, "expected true or false, got 'maybe'"),
+        ([], {"ARCO_QUIET": "maybe"}, "expected true or false (or 1 or 0, yes or no), got 'maybe'"),
         (
             ["--max-connections", "0"],
             {},
@@ -403,7 +403,7 @@ def test_a_mistyped_location_is_named_and_not_the_store(
     command: str, location: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command, "--store", f"file:{tmp_path}", "--allowed-location", location], {}) == 1
-    assert capsys.readouterr().err.startswith(f"arco: --allowed-location {location}: {why}")
+    assert capsys.readouterr().err.startswith(f"arco: --allowed-location or ARCO_ALLOWED_LOCATIONS, {location}: {why}")
     assert not any(tmp_path.iterdir())
 
 

@@ -114,12 +114,13 @@ async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
     [
         (
             ["--store", "ftp://x"],
-            "arco: cannot open the store ftp://x: unsupported store URL 'ftp://x': expected file:/absolute/path",
+            "arco: the server cannot open the store ftp://x: unsupported store URL 'ftp://x': expected "
+            "file:/absolute/path",
         ),
         (["--store", "file:relative"], "absolute path"),
         (
             ["--store", "memory:", "--allowed-location", "nonsense"],
-            "--allowed-location nonsense: Not a valid location: 'nonsense'",
+            "--allowed-location or ARCO_ALLOWED_LOCATIONS, nonsense: Not a valid location: 'nonsense'",
         ),
     ],
 )

@@ -254,7 +254,7 @@ async def test_spark_is_started_for_the_catalog_and_the_task(
         ("show 01TASK --stuck", "--stuck is for arco tasks list"),
         ("retry 01TASK --correlation-id x", "--correlation-id is for arco tasks list"),
         ("list --all", "--all is for arco tasks run"),
-        ("run --spark --json", "--spark is for arco tasks run, without --seconds and --json"),
+        ("run --spark --json", "leave out --seconds and --json with --spark"),
     ],
 )
 async def test_an_option_of_another_action_is_wrong_usage(purged: PurgeFixture, arguments: str, why: str) -> None:

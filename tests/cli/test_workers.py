@@ -207,7 +207,8 @@ async def test_a_port_in_use_is_one_clear_line(store: str, port: str) -> None:
         ),
         (
             ["--store", "ftp://x"],
-            "arco: cannot open the store ftp://x: unsupported store URL 'ftp://x': expected file:/absolute/path",
+            "arco: the server cannot open the store ftp://x: unsupported store URL 'ftp://x': expected "
+            "file:/absolute/path",
         ),
     ],
 )
@@ -265,7 +266,7 @@ async def test_an_address_in_use_hides_no_other_mistake(port: str, workers: str)
     ended = await arco("serve", "--store", "ftp://x", "--port", port, "--workers", workers)
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("arco: cannot open the store ftp://x")
+    assert ended.err.startswith("arco: the server cannot open the store ftp://x")
 
 
 async def test_an_address_in_use_hides_no_setting_of_telemetry(store: str, port: str) -> None:

@@ -213,7 +213,7 @@ def test_a_version_is_a_row_of_each_table_of_metadata() -> None:
     assert [row["nullable"] for row in found["columns"]] == [False, True, True]
 
 
-def test_columns_are_told_at_every_level_of_lists_and_maps() -> None:
+def test_columns_have_rows_at_every_level_of_lists_and_maps() -> None:
     def struct(*fields: JsonObject) -> JsonObject:
         return {"type": "struct", "fields": [*fields]}
 

@@ -235,12 +235,12 @@ async def test_a_client_that_hangs_up_is_not_answered(client: Client) -> None:
         (
             "namespaces/db/tables/t/metrics",
             scan_report() | {"filter": {"type": "like"}},
-            "Invalid request.filter.type: unknown expression 'like' of a filter",
+            "Invalid request.filter.type: unknown expression 'like' of the filter in a scan report",
         ),
         (
             "namespaces/db/tables/t",
             {"identifier": {"namespace": ["db"], "name": "other"}, "requirements": [], "updates": []},
-            "Invalid request.identifier: it must be the namespace and the name of the table in the path",
+            "Invalid request.identifier: in a commit it must be the namespace and the name of the table in the path",
         ),
     ],
 )

@@ -247,7 +247,10 @@ async def test_a_read_only_catalog_refuses_every_change_with_the_reason(service:
             assert b"read-only" not in answer.body, route.endpoint
         else:
             assert (answer.status, answer.error_type) == (406, "UnsupportedOperationException")
-            assert answer.message == "This catalog is read-only: the store ignores If-Match"
+            assert (
+                answer.message
+                == "This catalog is read-only, since the store could lose commits: the store ignores If-Match"
+            )
     assert (await service.client.get("/v1/wh/namespaces/db/tables/t")).status == 200
 
 

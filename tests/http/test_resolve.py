@@ -315,7 +315,7 @@ async def test_a_consistent_answer_is_whole_or_none(service: HttpService, monkey
     known = [item(name, etag=each["etag"]) for name, each in zip("tu", found, strict=True)]
 
     assert (refused.status, refused.error_type) == (400, "AnswerTooLargeException")
-    assert "send their ETags" in refused.message
+    assert "send the ETags" in refused.message
     assert statuses(await resolve(service.client, *known, consistent=True)) == ["not-modified", "not-modified"]
 
 

@@ -85,7 +85,9 @@ async def test_a_replacement_that_names_another_view_is_refused(viewed: HttpServ
     answer = await viewed.client.post(VIEW, body)
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
-    assert answer.message == "Invalid request.identifier: it must be the namespace and the name of the view in the path"
+    assert answer.message == (
+        "Invalid request.identifier: in a commit it must be the namespace and the name of the view in the path"
+    )
 
 
 async def test_two_queries_in_one_dialect_are_an_illegal_argument(service: HttpService) -> None:

@@ -78,7 +78,7 @@ def test_a_negative_sequence_number_is_refused(version: int) -> None:
 
 def test_a_snapshot_whose_id_stands_for_none_is_refused() -> None:
     """Its table would say that it has no snapshot, and that main is one."""
-    with pytest.raises(BadRequest, match="Invalid snapshot id: -1 stands for no snapshot"):
+    with pytest.raises(BadRequest, match="Cannot add a snapshot with the id -1, which stands for no snapshot"):
         try_commit(new_table(), *append(-1, 1))
 
 

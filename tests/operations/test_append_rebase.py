@@ -423,7 +423,7 @@ async def test_an_append_whose_rebased_commit_is_refused_gets_the_answer_of_a_co
     await table.commit(await table.append(3, branch="audit", more={"timestamp-ms": far}))
     late = await table.append(9)
     await table.commit({"requirements": [], "updates": [{**AUDIT, "ref-name": "main", "snapshot-id": 3}]})
-    with pytest.raises(CommitFailed, match="clock of a writer is ahead"):
+    with pytest.raises(CommitFailed, match="clock of the snapshot's writer is ahead"):
         await table.commit(late)
 
 

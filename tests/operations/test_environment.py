@@ -101,7 +101,7 @@ def test_an_invalid_size_is_reported_with_its_variable() -> None:
 async def test_a_catalog_that_cannot_be_opened_leaves_no_store_open() -> None:
     opened: list[str] = []
 
-    class Counted(MemoryStore):
+    class CountingStore(MemoryStore):
         async def close(self) -> None:
             opened.pop()
 
@@ -109,7 +109,7 @@ async def test_a_catalog_that_cannot_be_opened_leaves_no_store_open() -> None:
         if url.endswith("/bad"):
             raise ValueError("a bad prefix")
         opened.append(url)
-        return Counted()
+        return CountingStore()
 
     with pytest.raises(ValueError, match="a bad prefix"):
         await open_catalog(Settings("wh"), "s3://b", ["s3://good", "s3://other/bad"], SystemRuntime(), open_one)

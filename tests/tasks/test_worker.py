@@ -388,11 +388,11 @@ async def test_a_worker_that_cannot_renew_its_lease_stops(tasks: Tasks) -> None:
 
 
 async def test_a_worker_whose_guard_cannot_check_stops_when_its_lease_ends(tasks: Tasks) -> None:
-    async def unread(_: Session) -> None:
+    async def failing(_: Session) -> None:
         raise StoreUnavailable("HEAD can't be read")
 
     async def endless(execution: Execution) -> None:
-        execution.guard = unread
+        execution.guard = failing
         for _ in range(1_000):
             await tasks.runtime.sleep(1)
 

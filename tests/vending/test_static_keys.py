@@ -192,8 +192,8 @@ def test_no_text_of_keys_shows_a_secret() -> None:
     ("document", "told"),
     [
         ({}, "must hold a JSON array"),
-        ([1], "nothing else"),
-        ([{**ENTRIES[0], "extra": 1}], "nothing else"),
+        ([1], "is not an object, or has a field other than prefix"),
+        ([{**ENTRIES[0], "extra": 1}], "has a field other than prefix"),
         ([{**ENTRIES[0], "opens-whole-prefix": False}], "opens all of it"),
         ([{"prefix": "s3://sales", "reader": key("a")}], "opens all of it"),
         ([{**ENTRIES[0], "prefix": "sales"}], "prefix"),

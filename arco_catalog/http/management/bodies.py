@@ -35,7 +35,7 @@ class Wrapper:
         if not bare:
             raise BadRequest(f"Invalid {body.at}: missing required field {self.name!r}")
         if beside := self.beside & sent:
-            raise BadRequest(f"Invalid {body.at}: {_names(beside)} requires {_names(bare)} inside {self.name!r}")
+            raise BadRequest(f"Invalid {body.at}: with {_names(beside)}, {_names(bare)} must be inside {self.name!r}")
         return body
 
 

@@ -66,7 +66,8 @@ class RealmGuard:
             found = [await _is_there(store, realm) for realm in self._realms]
         except StoreError as error:
             raise Unavailable(
-                f"Refused before any change, because the check for a realm in the store failed: {error}"
+                f"Refused before any change, as all requests are while the check for a realm in the store fails: "
+                f"{error}"
             ) from error
         if any(found):
             _LOG.error(

@@ -80,7 +80,10 @@ def _vending(context: RequestContext) -> "Vending | None":
         return None
     made = None if context.sessions.realm is None else context.sessions.realm.deployment.vending
     if made is None:
-        raise Unsupported("This catalog vends no credentials: configure the client with its own access to the store")
+        raise Unsupported(
+            "This catalog vends no credentials: configure the client with its own access to the store, and to send no "
+            "header Polaris-Generic-Table-Access-Delegation"
+        )
     return made()
 
 

@@ -107,7 +107,8 @@ def read_target(context: DecodedRequest) -> Securable:
         return Securable(check_namespace(path, f"{at}.path", separator))
     if len(path) < 2:
         raise BadRequest(
-            f"Invalid {at}.path: it must have at least one level of a namespace, and then the name of a table or view"
+            f"Invalid {at}.path: it must have at least one level of a namespace, and then the name of a table, view or "
+            "generic table"
         )
     name = check_name(path[-1], f"{at}.path[{len(path) - 1}]")
     return Securable(check_namespace(path[:-1], f"{at}.path", separator), name, "table-like")

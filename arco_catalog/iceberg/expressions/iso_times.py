@@ -77,7 +77,7 @@ def _days(found: re.Match[str], text: str) -> int:
     try:
         ordinal = date(year + 1, int(found["month"]), int(found["day"])).toordinal()
     except ValueError as error:
-        raise BadRequest(f"Cannot parse {text[:40]!r} as a date: {error}") from None
+        raise BadRequest(f"Cannot parse the date in {text[:40]!r}: {error}") from None
     return ordinal + cycles * _CYCLE_DAYS - _EPOCH
 
 
@@ -86,7 +86,7 @@ def _nanos_of_day(found: re.Match[str], text: str) -> int:
     time that no day has."""
     hour, minute, second = int(found["hour"]), int(found["minute"]), int(found["second"] or 0)
     if hour > 23 or minute > 59 or second > 59:
-        raise BadRequest(f"Cannot parse {text[:40]!r} as a time: no such time of day")
+        raise BadRequest(f"Cannot parse the time in {text[:40]!r}: no such time of day")
     return (hour * 3600 + minute * 60 + second) * _NANOS_A_SECOND + int((found["fraction"] or "").ljust(9, "0"))
 
 

@@ -52,7 +52,8 @@ class _Bootstrap(EntityChange):
         yield Needs(keys=[principal_key(ROOT_PRINCIPAL), REALM_STATE])
         if is_dropped(index) and not self.reopen:
             raise CommitFailed(
-                "This realm was dropped: `arco bootstrap --reopen` makes it anew, with a new root principal"
+                "Nothing was bootstrapped, because this realm was dropped: `arco bootstrap --reopen` makes it anew, "
+                "with a new root principal"
             )
         if index.get(principal_key(ROOT_PRINCIPAL)) is not None:
             raise AlreadyExists(

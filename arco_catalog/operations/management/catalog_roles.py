@@ -124,6 +124,7 @@ class _Assign(EntityChange):
         yield Needs(keys=[usage_key(self.principal_role.entity, role.entity)])
         if not self.used and index.get(usage_key(self.principal_role.entity, role.entity)) is None:
             raise grant_not_found(
-                f"Principal role {self.principal_role.name} does not have the catalog role {self.name}"
+                f"Nothing was revoked: principal role {self.principal_role.name} does not have the catalog role "
+                f"{self.name}"
             )
         return usage_edits(self.principal_role, role, self.used), None

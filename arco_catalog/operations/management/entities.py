@@ -65,7 +65,7 @@ class EntityChange(RegistryMutation):
 def require_realm(index: Index) -> None:
     """Raises `Forbidden` if the realm was dropped. `REALM_STATE` must be loaded."""
     if is_dropped(index):
-        raise Forbidden("This realm was dropped: `arco bootstrap --reopen` makes it anew")
+        raise Forbidden("Nothing was changed, because this realm was dropped: `arco bootstrap --reopen` makes it anew")
 
 
 def check_entity_name(name: str, what: str) -> str:

@@ -38,9 +38,9 @@ class Grant:
         granted on that kind."""
         grantable = GRANTABLE.get(kind)
         if grantable is None:
-            raise BadRequest(f"No privilege can be granted on the type {kind!r}: use {', '.join(GRANTABLE)}")
+            raise BadRequest(f"No privilege can be granted or revoked on the type {kind!r}: use {', '.join(GRANTABLE)}")
         if privilege not in grantable:
-            raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
+            raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}, or revoked there")
         return cls(kind, securable, Privilege(privilege))
 
 

@@ -141,7 +141,8 @@ class _Create(EntityChange):
             raise AlreadyExists(f"Principal already exists: {self.name}")
         if index.get(client_key(self.credentials.client_id)) is not None:
             raise AlreadyExists(
-                f"Another principal has the random client id {self.credentials.client_id}: try again, for another id"
+                f"Principal {self.name} was not created, because another has the random client id "
+                f"{self.credentials.client_id}: try again, for another id"
             )
         _check_subject(index, subject, self.name)
         principal = PrincipalEntry.new(

@@ -56,7 +56,7 @@ class HoldersQuery:
         if privilege is None:
             return cls(kind, on, USUAL[kind])
         if privilege not in GRANTABLE[kind]:
-            raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
+            raise BadRequest(f"No holders can be listed: {privilege!r} is no privilege that can be granted on a {kind}")
         return cls(kind, on, (Privilege(privilege),))
 
 

@@ -63,7 +63,7 @@ async def read_list(session: Session, location: str) -> ManifestList:
     with readable(location):
         body = (await session.files.read_range(location, 0, MAX_LIST_BYTES + 1)).body
         if len(body) > MAX_LIST_BYTES:
-            raise Unreadable(f"the manifest list has more than {MAX_LIST_BYTES:,} bytes")
+            raise Unreadable(f"the manifest list has more than {MAX_LIST_BYTES:,} bytes, the limit of a scan plan")
         usual = min(MAX_UNPACKED, max(USUAL_BYTES, COMPRESSION * len(body)))
         await session.hold.take(usual)
         try:

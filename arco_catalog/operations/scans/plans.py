@@ -64,7 +64,7 @@ async def begin(session: Session, namespace: Namespace, name: str, request: Plan
     try:
         scan, table = await _parsed(session, state, partial(requested, request))
     except StateNotFound as gone:
-        raise BadRequest(f"The scan can't be planned: {gone}") from None
+        raise BadRequest(f"The scan can't be planned with use-snapshot-schema, so plan it without: {gone}") from None
     now_s = session.now_ms() // 1000
     size = session.request.body_bytes
     planner = await _planner(session, state, source, table, scan, size)

@@ -49,7 +49,7 @@ def _table(scan: Scan, metadata: TableMetadata, document: JsonObject) -> ScanTab
     the metadata does not have the scan's schema or snapshots."""
     schemas = {each.get("schema-id", 0): each for each in metadata["schemas"]}
     if scan.schema_id not in schemas:
-        raise StateNotFound(f"the table has no schema {scan.schema_id}")
+        raise StateNotFound(f"the table does not have schema {scan.schema_id}, by which the scan reads the snapshot")
     snapshots = _snapshots(scan, metadata)
     kept = {each["snapshot-id"] for each in snapshots}
     let_go([each for each in metadata["snapshots"] if each["snapshot-id"] not in kept])

@@ -171,12 +171,15 @@ def pack_scan(scan: Scan, day: int) -> bytes:
         return packed
     plain = dumps([*fields, day])
     if len(plain) > MAX_REQUEST_BYTES:
-        raise BadRequest(f"The filter and the columns of a scan may have at most {MAX_REQUEST_BYTES:,} bytes of JSON")
+        raise BadRequest(
+            f"The filter of a scan, with the columns of stats-fields, may have at most {MAX_REQUEST_BYTES:,} bytes of "
+            "JSON"
+        )
     packed = zlib.compress(plain, 1)
     if len(packed) > MAX_STORED:
         raise BadRequest(
-            f"The filter and the columns of a scan may have at most {MAX_STORED:,} bytes, compressed: use a shorter "
-            "filter, or let the client plan its scans (scan-planning-mode=client)"
+            f"The filter of a scan, with the columns of stats-fields, may have at most {MAX_STORED:,} bytes, "
+            "compressed: use a shorter filter, or let the client plan its scans (scan-planning-mode=client)"
         )
     return packed
 

@@ -67,7 +67,7 @@ async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
 
 async def _history(run: Run) -> History:
     """Reads the ids of the registry's commits from HEAD back to the floor. `whole` is false if the commits that list
-    older ones no longer exist or are damaged."""
+    older ones no longer exist or are corrupt."""
     state = run.session.state
     floor = await read_registry_floor(state)
     head = await state.head()
@@ -96,8 +96,8 @@ async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryStat
         listing = await next_list(state, listing, listing.before_sequence)
     if listing is None:
         raise CommitStateUnknown(
-            f"the registry commit with the number {sequence} can't be found: all commits that list it are gone "
-            "or damaged"
+            f"the registry commit with the number {sequence} can't be found: all commits that list it are gone or "
+            "damaged. So a collection deletes no segments and values, which HEAD as of that commit may need"
         )
     return await past_head(state, listing.listed_from(sequence)[0])
 

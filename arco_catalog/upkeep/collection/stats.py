@@ -55,7 +55,7 @@ class CollectionStats:
 
     @property
     def bytes(self) -> int:
-        """The number of bytes, as `KindStats` counts them, of the objects of all kinds that were collected, or by a dry
+        """The number of bytes, as `KindStats` counts them, of all objects that were collected, or by a dry
         run would be."""
         return sum(each.bytes for each in self.kinds.values())
 

@@ -138,7 +138,7 @@ class DelegatedPurgeExecutor:
         try:
             await self.places.refuse_held(locations, self.purge.identity, session.request)
         except LocationHeld as held:
-            raise TaskFailed(f"the table is not purged: {held}") from held
+            raise TaskFailed(f"the purge of the table ends, and may have deleted files before: {held}") from held
 
 
 class WithoutCredentials:

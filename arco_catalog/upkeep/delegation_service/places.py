@@ -60,10 +60,13 @@ class Places:
         except BadRequest:
             raise Forbidden(
                 "Not allowed by delegation.allowed-locations, malformed, too long, or in a folder of a catalog's own "
-                f"state: the location {text[:200]!r}"
+                f"state: the location {text[:200]!r} in the request or in the table's metadata file"
             ) from None
         if not location.segments:
-            raise Forbidden(f"Not allowed: the location {location.uri} is a whole bucket. A table needs a folder in it")
+            raise Forbidden(
+                f"Not allowed: the location {location.uri} in the request or in the table's metadata file is a whole "
+                "bucket. A table needs a folder in it"
+            )
         return location
 
     async def refuse_held(self, locations: Sequence[Location], table: TableIdentity, request: OperationRequest) -> None:
@@ -81,7 +84,8 @@ class Places:
                 holder = await carry_out(session.state, index, _holder(index, location, tombstone))
                 if holder is not None:
                     _LOG.warning(
-                        "no files are deleted at %s, which overlaps a location that %s of catalog %s holds or held",
+                        "no more files are deleted at %s, which overlaps a location that %s of catalog %s holds or "
+                        "held",
                         location.uri,
                         holder,
                         each.name,
@@ -89,8 +93,8 @@ class Places:
                     # If the catalog hands the table over, the caller is its own worker. Other callers learn no names.
                     named = "a catalog of this service" if tombstone is None else f"{holder} of its catalog"
                     raise LocationHeld(
-                        f"the table's location {location.uri} overlaps a location that {named} holds or held, so its "
-                        "files are not deleted: only the catalog of that location may delete there"
+                        f"the table's location {location.uri} overlaps a location that {named} holds or held, so no "
+                        "more files are deleted there: only the catalog of that location may do that"
                     )
         inside = [each for each in locations if each.inside(self.own) or self.own.inside(each)]
         if inside and not handed_over:
@@ -111,8 +115,9 @@ class Places:
         except CatalogError as error:
             _LOG.error("the delegation service can't open %s: %s", name, error)
             raise Unavailable(
-                "The delegation service can't open every catalog of its store, and its log has the reason: send the "
-                "request again when its operator has removed that"
+                "The delegation service can't open every catalog of its store, and its log has the reason: a task that "
+                "it has accepted has another attempt without a request; send any other request again when its "
+                "operator has removed that"
             ) from error
         return opened
 

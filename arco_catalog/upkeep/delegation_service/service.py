@@ -94,7 +94,10 @@ class DelegationService:
                 "--delegation-realm"
             )
         if of_caller is not None and of_caller != realm:
-            raise Forbidden(f"A principal of the realm {of_caller!r} may not submit tasks of the realm {realm!r}")
+            raise Forbidden(
+                f"A principal of the realm {of_caller!r} may not submit tasks of the realm {realm!r}: the operator of "
+                "this service can allow that by --delegation-realm"
+            )
 
     async def submit(self, session: Session, purge: DelegatedPurge, caller: str) -> Task:
         """Accepts a purge as a task, and starts to execute it in the background unless it has ended or is running here.

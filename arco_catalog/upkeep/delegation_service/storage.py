@@ -55,7 +55,10 @@ class Storage:
         try:
             return [Mount(root, opener(root.uri)) for root in roots]
         except ValueError as error:
-            raise BadRequest(f"The table's store cannot be opened: {self.redacted(str(error))}") from None
+            raise BadRequest(
+                "The table's store cannot be opened, so the task, which exists now, does not run: submit it once more, "
+                f"with a config by which it can be opened: {self.redacted(str(error))}"
+            ) from None
 
     def redacted(self, text: str) -> str:
         """Returns a text with `***` in place of each secret of the task's credentials."""

@@ -94,7 +94,12 @@ class Deliveries:
                 await self._submit(session, name)
             except CatalogError as error:
                 failed += 1
-                _LOG.warning("no events are sent to the subscription %s until the next attempt: %s", name, error)
+                _LOG.warning(
+                    "no task can be created that sends the next events to the subscription %s, since a record can't be "
+                    "read, and the next poll tries it: %s",
+                    name,
+                    error,
+                )
         return failed
 
     async def _submit(self, session: Session, name: str) -> None:

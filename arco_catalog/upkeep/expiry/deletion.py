@@ -197,8 +197,8 @@ class FileDeletion:
         reached = await named_by(self._execution, metadata)
         if reached.gone or not metadata:
             raise StoreUnavailable(
-                "the table's pointer or metadata file is missing, perhaps since the file was replaced while it was "
-                "read: another attempt follows"
+                "the snapshots are expired, and their files are not all deleted yet: the table's pointer or metadata "
+                "file is missing, perhaps since the file was replaced while it was read. Another attempt goes on"
             )
         own = self._removal.own
         lists, statistics, needed, only = _Files(own), _Files(own), _Files(own), _Files(own)
@@ -248,8 +248,8 @@ class FileDeletion:
             if len(named) > MAX_MANIFESTS:
                 raise TaskFailed(
                     f"the snapshots of the table, or the expired ones, have more than {MAX_MANIFESTS:,} manifests, too "
-                    "many to find which files only expired snapshots need: if it is the table, rewrite the manifests, "
-                    "and retry this task"
+                    "many to find which files only expired snapshots need, so no more files are deleted: if it is the "
+                    "table, rewrite the manifests, and retry this task"
                 )
 
         await for_each(lists, READ_AT_ONCE, read)
@@ -262,7 +262,10 @@ class FileDeletion:
             return
         session = self._execution.session()
         if (*await metadata_files(session, await session.state.pointer(self._entity)),) != metadata:
-            raise StoreUnavailable("the table changed while it was read: another attempt follows")
+            raise StoreUnavailable(
+                f"{gone[0]} is missing, and the table changed while it was read, so this attempt deletes no more "
+                "files: another one goes on"
+            )
         raise TaskFailed(
             f"{gone[0]} is missing, and which files of the table it names is unknown, so no further file is deleted: "
             "restore it, and retry this task"

@@ -48,12 +48,12 @@ async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable
     """Returns the table of this name. Raises `NoSuchTable`, and `BadRequest` for one that can't be expired."""
     entry = await relation_entry(session.state, (await session.state.head()).index, namespace, name)
     if entry is None or entry.kind != "table":
-        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
+        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)} (a view of this name can't be expired)")
     table = own_table(namespace, name, entry)
     if table is None:
         raise BadRequest(
-            f"{dotted(namespace, name)} can't be expired: it follows another catalog, belongs to the pipeline, or a "
-            "transaction is changing its name"
+            f"{dotted(namespace, name)} can't be expired: it has another format, follows another catalog, belongs to "
+            "the pipeline, or a transaction is changing its name"
         )
     return table
 

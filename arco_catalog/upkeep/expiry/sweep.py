@@ -58,7 +58,10 @@ def _period(task: Task) -> str:
     """Returns the period in the payload of a sweep's task, which is a day. Raises `TaskFailed` without one."""
     period = optional_text(task.payload, "period")
     if period is None:
-        raise TaskFailed("the payload of the task that makes tasks of expiry has no period")
+        raise TaskFailed(
+            "the payload of this day's task that makes tasks of expiry has no period, so it makes none: the next day "
+            "has another such task"
+        )
     return period
 
 

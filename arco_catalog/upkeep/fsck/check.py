@@ -45,4 +45,8 @@ def require_known(examination: Examination, data: Scope) -> None:
     dropped. Returns without a check if the registry's index could not be read completely."""
     unknown = data.tables - {relation.name for relation in examination.relations.values()}
     if unknown and examination.entries_read:
-        raise NoSuchTable(f"Table does not exist: {min(unknown)}")
+        raise NoSuchTable(
+            f"Table does not exist: {min(unknown)} is the name of no Iceberg table or view, live or dropped. The "
+            "findings about the rest are not printed, though --apply, if given, has carried out their repairs: correct "
+            "--table, and run the check once more"
+        )

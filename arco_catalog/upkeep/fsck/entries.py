@@ -163,7 +163,7 @@ def _misfits(examination: Examination, seen: _IndexFacts) -> list[Finding]:
     location that no entry reserves. A purge that has begun reserves the locations of its tombstone."""
     where = examination.paths.manifest
     missing = [
-        Finding(Code.PARENT_MISSING, where, f"the namespace of {name} does not exist")
+        Finding(Code.PARENT_MISSING, where, f"the namespace in which {name} lies does not exist")
         for parent, name in seen.parents.items()
         if parent not in seen.namespaces
     ]

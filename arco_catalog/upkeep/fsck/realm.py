@@ -20,4 +20,9 @@ async def check_realm(examination: Examination) -> Findings:
     before_ms = examination.session.now_ms() - examination.settling_ms
     for folder, written_ms in sorted(examination.folders.items()):
         if folder not in examination.catalogs and written_ms < before_ms:
-            yield Finding(Code.CATALOG_STRAY, folder, "no catalog of the realm has its state in this folder")
+            yield Finding(
+                Code.CATALOG_STRAY,
+                folder,
+                "no catalog of the realm has its state in this folder: the one that had was dropped, and needs it for "
+                "an undrop, or a creation did not finish",
+            )

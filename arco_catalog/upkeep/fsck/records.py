@@ -211,7 +211,8 @@ async def _examine_transaction(examination: Examination, key: str) -> Sequence[F
             Finding(
                 Code.TRANSACTION_UNDECIDED,
                 key,
-                f"the transaction is undecided, and was written last {decision.age_ms // 1000:,} s ago",
+                f"the transaction is undecided, and was written last {decision.age_ms // 1000:,} s ago: the next write "
+                "of one of the tables in it ends it without a commit",
             )
         ]
     return []

@@ -78,7 +78,8 @@ async def examine_registry(examination: Examination) -> Findings:
     # A drop or an undrop under way closes the catalog for a moment.
     if examination.is_closed and head.at_ms < examination.session.now_ms() - examination.settling_ms:
         name = examination.session.settings.warehouse
-        yield Finding(Code.CATALOG_CLOSED, paths.root, f"catalog {name} is closed, and still has its name")
+        found_there = f"catalog {name} is closed, and still has its name: a drop or an undrop did not finish"
+        yield Finding(Code.CATALOG_CLOSED, paths.root, found_there)
 
 
 async def _needed_by(examination: Examination, head: str) -> Mapping[str, CommitRecord | None]:
@@ -197,7 +198,8 @@ async def _examine_intents(examination: Examination, index: Index) -> Findings:
                 Finding(
                     Code.TRANSACTION_MISSING,
                     key,
-                    "a name has an intent of this transaction, and its decision does not exist",
+                    "a name has an intent of this transaction, and its decision does not exist, so the next request "
+                    "for the name takes it for one that did not commit",
                 )
             ]
         return [
@@ -235,7 +237,8 @@ async def _examine_successors(examination: Examination, head: str, late: Sequenc
             yield Finding(
                 Code.COMMIT_UNCONFIRMED,
                 examination.paths.registry_commit(name),
-                "the registry commit is a child of HEAD, and it is unknown whether it became HEAD",
+                "the registry commit is a child of HEAD, and it is unknown whether it became HEAD, which matters only "
+                "if manifest.json was restored",
             )
 
 

@@ -219,7 +219,7 @@ class TableFiles:
             self._examination.look_at_one()
             try:
                 if location is None:
-                    raise BadRequest(f"{file} is not the location of a file")
+                    raise BadRequest(f"{file} is not the location of a file, and counts as out of reach")
                 there = await self._files.has_size(location, size if isinstance(size, int) else None)
             except BadRequest:
                 self.tally.unreachable[_folder(file)] += 1

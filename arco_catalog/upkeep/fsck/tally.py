@@ -61,10 +61,10 @@ class Tally:
             if count > MAX_FINDINGS
         ]
         folders = [
-            Finding(code, folder, f"{called}: {count:,} files of the table are in this folder")
-            for code, counted in (
-                (Code.FILES_ELSEWHERE, self.elsewhere),
-                (Code.FILES_OUT_OF_REACH, self.unreachable),
+            Finding(code, folder, f"{called}: {count:,} files of the table are in this folder{note}")
+            for code, counted, note in (
+                (Code.FILES_ELSEWHERE, self.elsewhere, ", outside of the table's locations"),
+                (Code.FILES_OUT_OF_REACH, self.unreachable, ", which this check can't reach"),
             )
             for folder, count in counted.most_common(MAX_FINDINGS)
         ]

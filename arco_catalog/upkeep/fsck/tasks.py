@@ -183,7 +183,12 @@ class _Look:
         overdue = max(last.written_ms, task.next_run_ms) < self._settled_ms
         if overdue and task.kind == TABLE_PURGE and self._examination.entries_read and await self._now() is None:
             return [
-                Finding(Code.TASK_STRAY, self._where, f"the task is {task.status}, and the registry does not name it")
+                Finding(
+                    Code.TASK_STRAY,
+                    self._where,
+                    f"the task is {task.status}, and the registry does not name it: the worker that ends it deletes no "
+                    "file",
+                )
             ]
         return []
 

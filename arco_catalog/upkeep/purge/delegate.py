@@ -157,9 +157,9 @@ class Delegate:
         )
         if len(issued) != 1:
             raise TaskFailed(
-                f"no credentials that expire can be made for {location.uri} alone, as the delegation service needs: "
-                "the catalog's storage configuration must be allowed by the operator, and have a roleArn on S3, or "
-                "hierarchical on Azure"
+                f"this purge deletes no more files, since no credentials that expire can be made for {location.uri} "
+                "alone, as the delegation service needs: the catalog's storage configuration must be allowed by the "
+                "operator, and have a roleArn on S3, or hierarchical on Azure"
             )
         return TableCredentials(issued[0].config, issued[0].expires_ms)
 

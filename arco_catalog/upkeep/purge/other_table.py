@@ -47,9 +47,9 @@ class OtherTable:
 @dataclass(frozen=True, slots=True)
 class TableRead:
     """The result of reading another table: a file of it `inside` the places of the purge, or else the `directories` of
-    its files to record, None if they can't be recorded, or a record has them already. `unread` is why a file of it was
-    not read, None also where only files of a dropped table are missing; `missing` is whether that file of a live table
-    is missing."""
+    its files to record, None if they can't be recorded, or a record has them already. `unread` is the reason if a file
+    of it was not read, None also where only files of a dropped table are missing; `missing` is whether that file of a
+    live table is missing."""
 
     inside: str | None = None
     directories: FileDirectories | None = None

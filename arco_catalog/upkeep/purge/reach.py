@@ -172,7 +172,10 @@ async def read_metadata_file(
         missing.append(file)
         return None
     except (UnreadableMetadata, MetadataTooLarge, BadRequest) as error:
-        raise CorruptFile(f"the metadata file {file} can't be read: {error.message}") from error
+        raise CorruptFile(
+            f"the metadata file {file} can't be read, which ends a purge or expiry of its own table, and no other: "
+            f"{error.message}"
+        ) from error
     except InvalidKey as error:  # no retry would change that
         raise CorruptFile(f"the metadata file {file[:MAX_QUOTED]} can't be read: {error}") from error
     finally:

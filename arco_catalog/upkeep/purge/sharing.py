@@ -166,7 +166,7 @@ class _Round:
             self._number_done += 1
         checkpoint = self._checkpoint()
         if found.unread is not None:
-            _LOG.warning("a purge can't read %s completely, and goes on to other tables: %s", other, found.unread)
+            _LOG.warning("a purge can't read all of %s, and goes on to other tables: %s", other, found.unread)
             checkpoint = with_unread(checkpoint, {str(other): found.unread})
         if found.missing:
             checkpoint.setdefault(MISSING_SINCE, self._execution.taken_ms)

@@ -133,7 +133,8 @@ async def _restore_pointers(
     if unknown:
         raise BadRequest(
             f"No table or view has the entity id {unknown[0]}, live or dropped, or it must have no pointer, as a "
-            "purged table, a table of another format, or one that follows another catalog's: check --pointer"
+            "purged table, a table of another format, or one that follows another catalog's. No pointer was restored, "
+            "though HEAD may be: check --pointer"
         )
     aborted = [] if dry or not lost else await abort_transactions_on(session, lost)
     named = [each for each, _, _ in lost.values() if await _is_committed(session, each)]
@@ -222,7 +223,8 @@ async def _pointer(session: Session, lost: LostPointer) -> tuple[str, Found | No
         pointer = Pointer.parse(body.body, body.version, key)
         if pointer.entity != lost.entity or not pointer.metadata.location:
             raise InternalError(
-                f"{key} is the pointer of entity {pointer.entity}, expected {lost.entity}, or names no metadata file"
+                f"{key} counts as lost, and is to be restored: it is the pointer of entity {pointer.entity}, expected "
+                f"{lost.entity}, or names no metadata file"
             )
         return pointer
 

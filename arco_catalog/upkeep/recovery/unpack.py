@@ -119,7 +119,10 @@ async def _unpack(state: State, archive: Archive, prefix: str) -> Mapping[str, b
 
     async def create(member: Member) -> None:
         if not is_state(member.key):
-            raise BadRequest(f"the backup has the object {member.key}, which is not part of a catalog's state")
+            raise BadRequest(
+                f"the backup has the object {member.key}, which is not part of a catalog's state. The restore ends, "
+                "perhaps after it has created objects, and no catalog has them: give another backup"
+            )
         if is_manifest(member.key):
             heads[prefix + member.key] = member.body
         else:

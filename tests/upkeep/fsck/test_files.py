@@ -153,7 +153,7 @@ async def test_files_outside_of_the_locations_of_a_table_are_reported_by_their_f
     [finding] = await tables.found()
     assert finding.code is Code.FILES_ELSEWHERE
     assert finding.where == f"memory:///{tables.keys('/a.parquet')[0].partition('/data/')[0]}"
-    assert finding.found == "table db.other: 1 files of the table are in this folder"
+    assert finding.found == "table db.other: 1 files of the table are in this folder, outside of the table's locations"
 
 
 async def test_files_in_no_store_of_the_catalog_are_reported_and_not_taken_for_gone(tables: Tables) -> None:

@@ -182,7 +182,7 @@ async def test_a_catalog_whose_drop_ended_half_way_is_found_ten_minutes_later() 
 
     [finding] = await checked.found_in_catalogs()
     assert (finding.code, finding.where) == (Code.CATALOG_CLOSED, entry.root)
-    assert finding.found == "catalog lake is closed, and still has its name"
+    assert finding.found == "catalog lake is closed, and still has its name: a drop or an undrop did not finish"
 
 
 async def test_a_page_key_that_is_damaged_is_found(realm: CheckedRealm) -> None:

@@ -50,7 +50,7 @@ def test_parts_of_a_table_that_are_added_up_tell_what_one_look_does() -> None:
     ]
     assert [each.found for each in whole.findings(TABLE)[MAX_FINDINGS:]] == [
         "table db.t: and 20 more findings of this code",
-        "table db.t: 3 files of the table are in this folder",
+        "table db.t: 3 files of the table are in this folder, outside of the table's locations",
     ]
 
 

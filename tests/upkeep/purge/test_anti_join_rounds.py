@@ -1,4 +1,4 @@
-"""A purge by Spark reads a table again whose files are missing, for as long as the table changes, a bounded number of
+"""A purge by Spark reads a table with missing files again, for as long as the table changes, a bounded number of
 times."""
 
 from types import SimpleNamespace
