@@ -93,7 +93,7 @@ Every process that works on tasks reads the first six of these variables, and `a
 DELIVERY_HEAD = """
 ## Delivery of events
 
-The server and `arco tasks run` read this variable to send [events](events.md#kafka) to Kafka.
+The server, `arco tasks run` and `arco events resend` read this variable to send [events](events.md#kafka) to Kafka.
 
 | variable | default | meaning |
 | --- | --- | --- |
