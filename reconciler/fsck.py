@@ -19,7 +19,7 @@ from pyspark import SparkContext
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.protocol.concurrency import batches, gather
-from arco_catalog.upkeep.fsck.check import check_stored, require_known
+from arco_catalog.upkeep.fsck.check import check_stored
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination, Relation
 from arco_catalog.upkeep.fsck.files import Scope, look_at_manifests, look_at_table, settle
@@ -151,7 +151,6 @@ async def fsck(
         run = _Run(examination, on_finding, FindingCollector(), now, [])
         async for finding in check_stored(examination, scope):
             run.add(finding)
-        require_known(examination, scope)
         examination.progress = lambda examination: None
         run.order = scope.of(examination)
         now.tables, now.examined = len(run.order), examination.examined

@@ -97,7 +97,7 @@ async def _serve(options: DelegationOptions) -> None:
         request_memory_bytes=options.request_memory,
     )
     async with _opened(options) as catalog, _callers(options, catalog) as authentication, followed(certificate):
-        service = _service(options, catalog, metrics)
+        service = build_service(options, catalog, metrics)
         app: Asgi = create_delegation_app(service, http, telemetry, authentication)
         if authentication is None and options.tls_client_ca is not None:
             app = CertificateCallers(app)
@@ -156,7 +156,7 @@ async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterato
         await setup.close()
 
 
-def _service(options: DelegationOptions, catalog: Catalog, metrics: "ServerMetrics | None") -> DelegationService:
+def build_service(options: DelegationOptions, catalog: Catalog, metrics: "ServerMetrics | None") -> DelegationService:
     """Builds the service over an open store. Raises `CliError` for invalid options."""
     url = _url(options)
     try:
@@ -165,8 +165,9 @@ def _service(options: DelegationOptions, catalog: Catalog, metrics: "ServerMetri
     except (CatalogError, ValueError) as error:
         raise CliError(str(error)) from error
     places = Places(allowed, location_of(url), lambda: deployed_catalogs(catalog, url, options.realm))
-    realms = frozenset(options.realm or (DEFAULT_REALM, POLARIS_REALM))
-    others = frozenset(options.delegation_realms)
+    realms = frozenset(options.realm or (DEFAULT_REALM,))
+    root_names = () if options.realm else (POLARIS_REALM,)  # open to every caller: no other realm is served then
+    others = frozenset((*options.delegation_realms, *root_names))
     ways, endpoints = options.environment, options.delegation_endpoints
     access = Access(places, ways, endpoints, realms=realms, other_realms=others)
     observer = None if metrics is None else metrics.purge_counts()

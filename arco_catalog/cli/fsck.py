@@ -15,7 +15,7 @@ from arco_catalog.cli.session import DAY_MS, another, carry_out, open_session, o
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.protocol.access import ALLOW_ALL
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.upkeep.fsck.check import check, check_service, require_known
+from arco_catalog.upkeep.fsck.check import check, check_service
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination, Findings
 from arco_catalog.upkeep.fsck.files import Scope
@@ -96,13 +96,12 @@ class _Checking:
     async def catalog(self, session: Session) -> None:
         """Reads the records of a catalog, and adds the findings; with the option `data` also the files of the tables;
         if the options select some of these, only the registry and their files. Applies repairs if the options include
-        that. At the end raises `NoSuchTable` if --table names a table that the registry does not have."""
+        that. Raises `NoSuchTable`, before files are read and repairs applied, if --table names a table that the
+        registry does not have."""
         arguments = self._arguments
         scope = Scope(frozenset(arguments.tables), arguments.after) if arguments.data else None
         examination = self._examination(session)
         await self._take(examination, check(examination, scope))
-        if scope is not None:
-            require_known(examination, scope)
 
     async def realm(self, session: Session) -> bool:
         """Reads the registry of a realm, and adds the findings. Applies repairs if the options include that. Returns

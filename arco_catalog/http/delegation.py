@@ -8,7 +8,6 @@ from urllib.parse import quote, urlencode
 
 from arco_catalog.http.access_delegation import NOT_DELEGATED, DelegatedAccess, Delegation, requested_ways
 from arco_catalog.http.request_context import RequestContext
-from arco_catalog.http.requires import READING
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.errors import CatalogError, Forbidden, NoSuchPlanId, NoSuchTable, Unsupported
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -126,8 +125,6 @@ async def sign(context: RequestContext) -> Response:
             "Not signed: the caller has no right to the data of this table, the catalog does not allow the table's "
             "location, or the table was dropped or replaced during the request"
         )
-    write = access.scope.write and request.method not in READING  # requests that read are signed with read-only keys
-    access = replace(access, scope=replace(access.scope, write=write))
     signed = await sign_request(session, vending, access, request)
     return json_response(signed.json, headers=NO_CACHE)
 

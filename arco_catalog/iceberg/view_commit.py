@@ -10,7 +10,7 @@ from arco_catalog.iceberg.errors import BadRequest, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.numbered import NumberedObjects
 from arco_catalog.iceberg.primitives import same_uuid
-from arco_catalog.iceberg.properties import integer, is_true
+from arco_catalog.iceberg.properties import is_true
 from arco_catalog.iceberg.requirements import requirement_failed
 from arco_catalog.iceberg.schema import NameBudget, Schema, check_schema, columns_by_id, numbered_schemas
 from arco_catalog.iceberg.shapes import INT, STRING, Fields
@@ -37,12 +37,11 @@ from arco_catalog.iceberg.view_metadata import (
     complete_view,
     current_version,
     dialects,
+    history_size,
     version_meaning,
 )
 from storage_backends.lazy_dataclass import dataclass
 
-HISTORY_SIZE = "version.history.num-entries"
-DEFAULT_HISTORY_SIZE = 10
 DROP_DIALECT_ALLOWED = "replace.drop-dialect.allowed"
 
 
@@ -273,11 +272,7 @@ class ViewDraft:
         """Removes the oldest versions except the current one, until as many are left as the history may have, or, if
         those are more, as this commit added together with the current one. The version log begins after the last entry
         of a removed version. Fails if the property for the history's size is not a positive integer."""
-        size = integer(self.metadata["properties"], HISTORY_SIZE, DEFAULT_HISTORY_SIZE)
-        if size <= 0:
-            raise BadRequest(
-                f"{HISTORY_SIZE} must be positive but was {size}: commits to the view fail until one sets or removes it"
-            )
+        size = history_size(self.metadata["properties"])
         versions, current = self.metadata["versions"], self.metadata["current-version-id"]
         count = max(size, len({*self.added, current}))
         if len(versions) <= count:

@@ -16,6 +16,7 @@ from arco_catalog.iceberg.view_metadata import (
     ViewMetadata,
     ViewVersion,
     check_dialects,
+    history_size,
     is_sql,
 )
 from storage_backends.lazy_dataclass import dataclass
@@ -56,8 +57,9 @@ def new_view_metadata(
     request: CreateView, *, location: str, view_uuid: str, now_ms: int, checkpoint: Checkpoint = no_deadline
 ) -> JsonObject:
     """Returns the first metadata of a view at `location`: version 1 with schema 0, at the time `now_ms` in milliseconds
-    since 1970. Raises `BadRequest` for an invalid schema and for a version without a query, with a representation that
-    is not SQL, or with two queries of one dialect; raises what `checkpoint` raises.
+    since 1970. Raises `BadRequest` for an invalid schema, for a version without a query, with a representation that is
+    not SQL, or with two queries of one dialect, and for an invalid size of the history; raises what `checkpoint`
+    raises.
 
     Column ids stay the client's, because no data files refer to them.
     """
@@ -70,6 +72,7 @@ def new_view_metadata(
     if unsupported:
         raise BadRequest(f"Found unsupported view representations: {unsupported} (supported in a new view: sql)")
     check_dialects(request.version)
+    history_size(request.properties)
     version: ViewVersion = {
         **request.version,
         "version-id": FIRST_VERSION_ID,

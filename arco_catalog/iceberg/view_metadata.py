@@ -7,10 +7,13 @@ from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import BadRequest, IllegalArgument
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.iceberg.numbered import unique_ids
+from arco_catalog.iceberg.properties import Properties, integer
 from arco_catalog.iceberg.schema import SCHEMA, NameBudget, Schema, columns_by_id
 from arco_catalog.iceberg.shapes import INT, LONG, NAME, OBJECT, STRING, STRINGS, check, list_of, record
 
 FORMAT_VERSION = 1
+HISTORY_SIZE = "version.history.num-entries"
+DEFAULT_HISTORY_SIZE = 10
 
 _Version = TypedDict(
     "_Version",
@@ -101,7 +104,7 @@ def complete_view(metadata: JsonObject) -> ViewMetadata:
 def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
     """Returns `metadata` itself if it is that of a view on which this catalog can commit: complete, in format version
     1, with unique ids, and with the current version and the schema of that. Raises `BadRequest` otherwise, and what
-    `checkpoint` raises."""
+    `checkpoint` raises. Does not check the size of the history, which a commit can correct."""
     document = check(OBJECT, metadata, "metadata")
     view = complete_view(check(_VIEW_METADATA, document, "metadata"))
     checkpoint()
@@ -127,6 +130,15 @@ def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadl
 def current_version(view: ViewMetadata) -> ViewVersion:
     """Returns the current version of the view. Raises `StopIteration` if the list of versions does not have it."""
     return next(version for version in view["versions"] if version["version-id"] == view["current-version-id"])
+
+
+def history_size(properties: Properties) -> int:
+    """Returns how many versions a view with these properties keeps. Raises `BadRequest` if the property for it is not a
+    positive integer of 32 bits."""
+    size = integer(properties, HISTORY_SIZE, DEFAULT_HISTORY_SIZE)
+    if size <= 0:
+        raise BadRequest(f"{HISTORY_SIZE} must be positive but was {size}: set it to a positive number, or remove it")
+    return size
 
 
 def is_sql(representation: Representation) -> bool:

@@ -162,7 +162,7 @@ async def sign(session: Session, vending: Vending, access: Access, request: Sign
     except CredentialsRefused as error:
         raise InternalError(_REFUSED) from error
     folder = common_folder(access.scope.locations)
-    given = GivenAccess("signed", access.entity, folder, access.scope.write, method=request.method)
+    given = GivenAccess("signed", access.entity, folder, signed.writes, method=request.method)
     current_stats().given.append(given)
     return signed
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from itertools import chain
 
@@ -112,10 +112,11 @@ class Vending:
     async def sign(
         self, config: StorageConfig, scope: Scope, entity: str, principal: str, request: SignRequest
     ) -> SignedRequest:
-        """Returns the request with a signature, by keys that give access to the scope alone if the cloud issues such
-        keys, else by the deployment's own. Fails if the storage is not S3, or the operator does not allow
-        its configuration, and for a request that the scope does not allow or that no key may sign; `Unavailable` if the
-        cloud does not answer, and `CredentialsRefused` if it refuses, or the server has no credentials for it."""
+        """Returns the request with a signature, by keys that give access to the scope alone, and only to read for a
+        request that reads, if the cloud issues such keys, else by the deployment's own. Raises `Forbidden` if the
+        storage is not S3, or the operator does not allow its configuration, and for a request that the scope does not
+        allow or that no key may sign; `Unavailable` if the cloud does not answer, and `CredentialsRefused` if it
+        refuses, or the server has no credentials for it."""
         if not isinstance(config, AwsStorage):
             raise Forbidden("Not signed: only requests to S3 are signed, and this catalog has another storage")
         if not self._allows(config):
@@ -124,7 +125,7 @@ class Vending:
                 "server's log gives the reason"
             )
         checked = check_request(config, scope, request)
-        keys = await self._narrow_keys(config, scope, entity, principal, checked)
+        keys = await self._narrow_keys(config, replace(scope, write=checked.writes), entity, principal, checked)
         return sign(checked, keys or await self._own_keys(config, checked), self._now_ms())
 
     async def close(self) -> None:

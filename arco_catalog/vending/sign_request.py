@@ -46,9 +46,11 @@ class SignRequest:
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
     """The answer to a request for a signature: the URI to send the request to, and the headers to add to it, without
-    any that the request has already: some clients would send them twice."""
+    any that the request has already: some clients would send them twice. `writes` is whether the request needs the
+    right to write."""
 
     uri: str
+    writes: bool
     headers: Mapping[str, str] = field(repr=False)
 
     @property

@@ -66,9 +66,11 @@ class _Place:
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
     """A request that a scope allows, as it is signed. `locations` are the folders that it is about, `given` the names
-    of the headers that the client sent, and `bucket_in_host` is whether the host names the bucket."""
+    of the headers that the client sent, `writes` is whether it needs the right to write, and `bucket_in_host` is
+    whether the host names the bucket."""
 
     operation: str
+    writes: bool
     method: str
     origin: str
     authority: str
@@ -99,10 +101,10 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
     place, query = _understood(config, locations, request.uri)
     operation = operation_of(request.method, place.key, query)
     if operation.writes and not scope.write:
-        reason = "which the caller lacks, or which no caller has to a table that follows another catalog's"
-        if request.method == "GET":
-            reason = "and this server signs a GET only by the right to read, whatever rights the caller has"
-        raise Forbidden(f"Not signed: {operation.name} needs the right to write the table's files, {reason}")
+        raise Forbidden(
+            f"Not signed: {operation.name} needs the right to write the table's files, which the caller lacks, or "
+            "which no caller has to a table that follows another catalog's"
+        )
     headers = _signed_headers(request.headers, place.authority)
     if operation.name == "DeleteObjects":
         keys = _keys_of(request.body)
@@ -112,6 +114,7 @@ def check_request(config: AwsStorage, scope: Scope, request: SignRequest) -> Che
         body_hash = headers.get("x-amz-content-sha256") or (UNSIGNED if request.method in ("PUT", "POST") else _NOTHING)
     return CheckedRequest(
         operation.name,
+        operation.writes,
         request.method,
         f"{place.scheme}://{place.authority}",
         place.authority,
@@ -141,7 +144,8 @@ def sign(checked: CheckedRequest, credentials: Credentials, now_ms: int) -> Sign
         body_hash=checked.body_hash,
     )
     added = {name: value for name, value in answer.items() if name not in checked.given and name != "host"}
-    return SignedRequest(f"{checked.origin}{checked.path}{f'?{checked.query}' if checked.query else ''}", added)
+    uri = f"{checked.origin}{checked.path}{f'?{checked.query}' if checked.query else ''}"
+    return SignedRequest(uri, checked.writes, added)
 
 
 def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> tuple[_Place, dict[str, str]]:

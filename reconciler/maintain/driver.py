@@ -119,8 +119,8 @@ class Maintenance:
         await require_original(self.session)
         executor = MaintenanceExecutor(procedures, self.rows, self.budget, _OutcomeCounter(self.observer, self.stats))
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)
-        for table, stored in await self._unfinished_tasks():
-            await self._run_task(worker, table, stored)
+        for stored in await self._unfinished_tasks():
+            await self._finish_task(worker, stored)
         for table_plan in await self.plan():
             if table_plan.plan.steps:
                 await self._maintain(worker, table_plan.table)
@@ -163,19 +163,25 @@ class Maintenance:
         if now is not None and now.task.status not in ENDED:
             self._skip(table, now.task.summary or "another run took its task first")
 
-    async def _unfinished_tasks(self) -> list[tuple[TableRef, StoredTask]]:
-        """Returns the maintenance tasks that are not done, of previous runs and concurrent ones, with their tables. A
-        task without a table in the payload is added to the stats."""
-        found: list[tuple[TableRef, StoredTask]] = []
+    async def _finish_task(self, worker: Worker, stored: StoredTask) -> None:
+        """Executes an unfinished maintenance task, as `_run_task` does. A task without a table in the payload is added
+        to the stats, and ends as failed, so that later runs don't find it."""
+        try:
+            table = table_of(stored.task.payload)
+        except TaskFailed as failed:
+            self.stats.unreadable.append(f"task {stored.task.id}: {failed}")
+            await worker.run_task(stored.task.id)
+        else:
+            await self._run_task(worker, table, stored)
+
+    async def _unfinished_tasks(self) -> list[StoredTask]:
+        """Returns the maintenance tasks that are not done, of previous runs and concurrent ones."""
+        found: list[StoredTask] = []
         hints = [hint async for hint in all_hints(self.session.state)]
         for task in dict.fromkeys(hint.task for hint in hints):
             stored = await read_task(self.session.state, task)
-            if stored is None or stored.task.kind != TABLE_MAINTENANCE or stored.task.status in ENDED:
-                continue
-            try:
-                found.append((table_of(stored.task.payload), stored))
-            except TaskFailed as failed:
-                self.stats.unreadable.append(f"task {task}: {failed}")
+            if stored is not None and stored.task.kind == TABLE_MAINTENANCE and stored.task.status not in ENDED:
+                found.append(stored)
         return found
 
     def _skip(self, table: TableRef, reason: str) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.task import Status, Task
-from arco_catalog.tasks.execution import Execution, TaskResult
+from arco_catalog.tasks.execution import Execution, TaskFailed, TaskResult
 from arco_catalog.upkeep.reconcile import reconcile_one
 from reconciler.compact.values import long_of
 from reconciler.maintain.budget import Budget
@@ -90,12 +90,16 @@ class MaintenanceExecutor:
 
     async def abandon(self, execution: Execution, reason: str) -> None:
         """Adds the rows of the results so far when a task has failed; a procedure that was started and has no result
-        counts as failed."""
+        counts as failed. Writes none for a payload without a table."""
+        try:
+            table = table_of(execution.task.payload)
+        except TaskFailed:
+            return
         progress = Progress.parse(execution.checkpoint)
         if progress.started is not None:
             now_ms = execution.session().now_ms()
             progress = progress.with_outcome(progress.started.ended(FAILED, reason, {}, {}, now_ms))
-        await self._write_rows(execution, table_of(execution.task.payload), progress)
+        await self._write_rows(execution, table, progress)
 
     async def _write_rows(self, execution: Execution, table: TableRef, progress: Progress) -> None:
         """Writes the rows about the results of a task, if it has any."""

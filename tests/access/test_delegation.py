@@ -531,6 +531,24 @@ async def test_requests_are_signed_as_the_caller_may_make_them() -> None:
         assert (await stranger.post(f"{T}/sign", to_sign("GET", file))).status == 404
 
 
+async def test_the_parts_of_an_upload_are_listed_by_who_may_write() -> None:
+    async with lake() as it:
+        reader = await it.app.principal("reader", on_table("TABLE_READ_DATA", "db", "t"))
+        file = f"{location_of(await it.owner.get(T)).removeprefix('s3://')}/1"
+        request = to_sign("GET", f"{file}?uploadId=abc")
+
+        signed = await it.owner.post(f"{T}/sign", request)
+        denied = await reader.post(f"{T}/sign", request)
+
+        assert (signed.status, denied.status, "ListParts needs the right to write" in denied.message) == (
+            200,
+            403,
+            True,
+        )
+        [policy] = it.policies
+        assert allows(policy, "s3:PutObject", f"arn:aws:s3:::{file}")
+
+
 async def test_a_revocation_ends_signing_with_the_next_request() -> None:
     async with lake() as it:
         grant = on_table("TABLE_READ_DATA", "db", "t")

@@ -2,15 +2,19 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from arco_catalog.cli.fsck import MAX_LISTED, Progress, as_text
+from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.upkeep.fsck.check import check
 from arco_catalog.upkeep.fsck.codes import Code
 from arco_catalog.upkeep.fsck.examination import Examination
+from arco_catalog.upkeep.fsck.files import Scope
 from arco_catalog.upkeep.fsck.findings import Finding
 from storage_backends import ABSENT
 from storage_backends.local.store import LocalStore
@@ -159,6 +163,23 @@ async def test_files_are_read_where_that_is_requested(folder: Path) -> None:
     assert (plain.code, later.code) == (0, 0)
     assert (ended.code, [each["code"] for each in json.loads(ended.out)["findings"]]) == (1, ["data-file-missing"])
     assert (unknown.code, "Table does not exist: db.x" in unknown.err) == (1, True)
+
+
+async def test_an_unknown_table_ends_the_check_before_files_are_read_and_anything_is_mended(folder: Path) -> None:
+    fixture = CatalogFixture(LocalStore(folder), settings=Settings("arco"), url=folder.as_uri())
+    examination, scope = Examination(fixture.session()), Scope(frozenset({"db.t", "db.x"}))
+    found: list[Finding] = []
+    place = str(json.loads((await load_table(fixture.session(), NS, "t")).metadata)["location"])
+    shutil.rmtree(place.removeprefix("file://"))
+
+    async def run() -> None:
+        async for finding in check(examination, scope):
+            found.append(finding)
+
+    with pytest.raises(NoSuchTable, match=r"db\.x is the name of no Iceberg table.*nothing was mended"):
+        await run()
+
+    assert found == []
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,8 @@ def test_two_queries_of_one_dialect_are_refused_by_the_type_that_clients_expect(
         ({"schema": schema(column(1, "a"), column(1, "b"))}, "same id 1"),
         ({"schema": None}, "missing required field 'schema'"),
         ({"properties": {"arco.owner": "x"}}, "reserved: arco.owner"),
+        ({"properties": {"version.history.num-entries": "0"}}, "must be positive but was 0"),
+        ({"properties": {"version.history.num-entries": "x"}}, "must have integer value of 32 bits, not 'x'"),
         ({"name": ""}, "name: the string must not be empty"),
     ],
 )
@@ -350,6 +352,13 @@ def test_a_file_without_properties_can_be_registered_and_changed() -> None:
     del view["properties"]
     assert check_registered_view(view) is view
     assert replaced(view, "SELECT 2")["properties"] == {}
+
+
+def test_a_file_with_an_invalid_size_of_the_history_can_be_registered_and_corrected() -> None:
+    view = new_view() | {"properties": {"version.history.num-entries": "0"}}
+    assert check_registered_view(view) is view
+    corrected = commit(view, {"action": "remove-properties", "removals": ["version.history.num-entries"]})
+    assert corrected["properties"] == {}
 
 
 # --- laws ---

@@ -15,8 +15,9 @@ from arco_catalog.planning.access import Securable
 from arco_catalog.protocol.copies import CatalogIsCopy
 from arco_catalog.protocol.internal_commits import internal_commit
 from arco_catalog.state.restoration import Restoration
-from arco_catalog.state.task import ENDED
+from arco_catalog.state.task import ENDED, TABLE_MAINTENANCE, Status
 from arco_catalog.state.task_log import all_hints, list_tasks, read_task
+from arco_catalog.tasks.new_task import store_new_task
 from arco_catalog.upkeep.purge.worker import task_worker
 from reconciler.maintain.budget import Budget
 from reconciler.maintain.calls import Call, Procedure
@@ -209,6 +210,21 @@ async def test_a_table_for_which_no_task_can_be_made_does_not_end_the_run(
     [unreadable] = stats.unreadable
     assert unreadable.startswith("db.t: ")
     assert "1 maintenance task" in unreadable
+
+
+async def test_a_task_without_a_table_is_reported_by_one_run_which_ends_it_as_failed(lake: Lake) -> None:
+    session, task = lake.fixture.session(), lake.runtime.uuid()
+    await store_new_task(session, task, TABLE_MAINTENANCE, {})
+
+    first, second = await lake.run(), await lake.run()
+
+    [unreadable] = first.unreadable
+    assert unreadable.startswith(f"task {task}: the payload of the maintenance task has no table_entity_id")
+    assert second.unreadable == []
+    stored = await read_task(session.state, task)
+    assert stored is not None
+    assert stored.task.status is Status.FAILURE
+    assert lake.reported() == WELL
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -118,11 +118,15 @@ class DelegationService:
                 f"This process of the service executes {MAX_RUNNING} tasks, the maximum: submit this task later",
                 RETRY_AFTER_S,
             )
-        key_was_sent_before = await bind_key(session, task)
-        submitted = await submit_task(session, purge, caller, key_was_sent_before=key_was_sent_before)
-        if submitted.status not in ENDED and task not in self._running:
-            mounts = storage.mounts(roots, self._access.opens)
-            self._running[task] = asyncio.create_task(self._run(task, purge, storage, mounts))
+        mounts = storage.mounts(roots, self._access.opens)  # before the task exists, since this may fail
+        try:
+            key_was_sent_before = await bind_key(session, task)
+            submitted = await submit_task(session, purge, caller, key_was_sent_before=key_was_sent_before)
+            if submitted.status not in ENDED and task not in self._running:
+                self._running[task] = asyncio.create_task(self._run(task, purge, storage, mounts))
+                mounts = []  # the execution closes them
+        finally:
+            await _close(mounts)
         return submitted
 
     async def ended(self, task: str) -> Task:
@@ -208,8 +212,7 @@ class DelegationService:
         finally:
             self._observer.ended(end, (self._state.runtime.now_ms() - start_ms) / 1000)
             del self._running[task]
-            for mount in mounts:
-                await mount.store.close()
+            await _close(mounts)
 
     async def _attempt(self, worker: Worker, task: str, purge: DelegatedPurge) -> Status | None:
         """Executes one attempt of a task, if it is due. Returns how the task ended, `FAILURE` also if it does not exist
@@ -232,6 +235,12 @@ class DelegationService:
     def _session(self, task: str) -> Session:
         """Returns a session for the work on one task, with a deadline `CALLS_MS` from now."""
         return task_session(self._state, task, self._state.runtime.now_ms() + CALLS_MS)
+
+
+async def _close(mounts: Sequence[Mount]) -> None:
+    """Closes the stores of these mounts."""
+    for mount in mounts:
+        await mount.store.close()
 
 
 async def _never(session: Session, task: str) -> Task | None:

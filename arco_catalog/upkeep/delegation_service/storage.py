@@ -56,8 +56,8 @@ class Storage:
             return [Mount(root, opener(root.uri)) for root in roots]
         except ValueError as error:
             raise BadRequest(
-                "The table's store cannot be opened, so the task, which exists now, does not run: submit it once more, "
-                f"with a config by which it can be opened: {self.redacted(str(error))}"
+                "The table's store cannot be opened, so no task was made: submit it with a config by which the store "
+                f"can be opened: {self.redacted(str(error))}"
             ) from None
 
     def redacted(self, text: str) -> str:

@@ -13,8 +13,8 @@ from arco_catalog.upkeep.fsck.tasks import examine_tasks
 
 async def check(examination: Examination, data: Scope | None = None) -> Findings:
     """Checks the objects of a catalog, and with `data` also the files of the tables in that scope, and yields the
-    findings. If `data` selects only some tables, checks besides their files only the registry. Raises `StoreError` if
-    the store stops answering."""
+    findings. If `data` selects only some tables, checks besides their files only the registry. Raises as `check_stored`
+    does."""
     async for finding in check_stored(examination, data):
         yield finding
     if data is not None:
@@ -25,11 +25,13 @@ async def check(examination: Examination, data: Scope | None = None) -> Findings
 async def check_stored(examination: Examination, data: Scope | None = None) -> Findings:
     """Checks the state of a catalog: the registry, the tables and views that it names, tasks, and other records. Yields
     the findings. If `data` selects only some tables, checks only the registry, by which the tables are found. Raises
-    `StoreError`."""
+    `NoSuchTable` if a name in `data.tables` is that of no Iceberg table or view in the registry, and `StoreError`."""
     parts = (examine_registry, examine_relations, examine_tasks, examine_records, examine_feed)
     for part in parts[:1] if data is not None and data.is_part else parts:
         async for finding in part(examination):
             yield finding
+    if data is not None:
+        _require_known(examination, data)
 
 
 async def check_service(examination: Examination) -> Findings:
@@ -40,13 +42,12 @@ async def check_service(examination: Examination) -> Findings:
             yield finding
 
 
-def require_known(examination: Examination, data: Scope) -> None:
+def _require_known(examination: Examination, data: Scope) -> None:
     """Raises `NoSuchTable` if a name in `data.tables` is that of no Iceberg table or view in the registry, live or
     dropped. Returns without a check if the registry's index could not be read completely."""
     unknown = data.tables - {relation.name for relation in examination.relations.values()}
     if unknown and examination.entries_read:
         raise NoSuchTable(
-            f"Table does not exist: {min(unknown)} is the name of no Iceberg table or view, live or dropped. The "
-            "findings about the rest are not printed, though --apply, if given, has carried out their repairs: correct "
-            "--table, and run the check once more"
+            f"Table does not exist: {min(unknown)} is the name of no Iceberg table or view, live or dropped, so no "
+            "files were checked, and nothing was mended: correct --table, and run the check once more"
         )

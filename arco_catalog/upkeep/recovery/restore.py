@@ -66,14 +66,17 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
     """Restores HEAD if it is missing or can't be read, or if the operator replaces it. Returns the registry as it is
     afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit, or
     the one that was HEAD has a gap before it. Raises `BadRequest` if the commit that the operator has chosen has one,
-    or if HEAD can be read and may not be replaced, and `CommitFailed` if another writer changed HEAD."""
+    if HEAD can be read and may not be replaced, or as `_require_entities`; and `CommitFailed` if another writer changed
+    HEAD."""
     key = session.state.paths.manifest
     stored = await session.state.read(key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
     if state == LIVE and choices.head is not None and not choices.replace:
         raise BadRequest(f"{key} can be read, and is not replaced without --replace")
     if head is not None and (choices.head is None or choices.head == head.id):
-        return head.with_segments(session.state.loaded_segment), {"found": state, "chosen": head.id, "restored": False}
+        registry = head.with_segments(session.state.loaded_segment)
+        await _require_entities(session, registry, choices)
+        return registry, {"found": state, "chosen": head.id, "restored": False}
     search = await find_head(session)
     chosen = choices.head or (search.certain.commit if search.certain is not None else None)
     report = _head_report(session, state, search, chosen)
@@ -88,6 +91,7 @@ async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tup
             raise BadRequest(f"{lost}: choose another with --head ({error.message})") from error
         return None, {**report, "error": f"{lost} ({error.message})"}
     registry = RegistryState.parse(body, None, commit).with_segments(session.state.loaded_segment)
+    await _require_entities(session, registry, choices)
     if not dry:
         report["kept"] = await _replace(session, key, body, stored)
         report["restored"] = True
@@ -114,13 +118,27 @@ def _head_report(session: Session, state: str, search: HeadSearch, chosen: str |
 # Pointers
 
 
+async def _require_entities(session: Session, registry: RegistryState, choices: Choices) -> None:
+    """Raises `BadRequest` if a pointer of the choices is that of no entity which must have one in this registry."""
+    unknown = set(choices.pointers)
+    if unknown:
+        async for batch in _in_batches(session, registry):
+            unknown.difference_update(each.entity for each in batch)
+    if unknown:
+        raise BadRequest(
+            f"No table or view has the entity id {min(unknown)}, live or dropped, or it must have no pointer, as a "
+            "purged table, a table of another format, or one that follows another catalog's. Nothing was restored: "
+            "check --pointer"
+        )
+
+
 async def _restore_pointers(
     session: Session, registry: RegistryState, choices: Choices, *, dry: bool
 ) -> Sequence[JsonObject]:
     """Examines all pointers, restores the lost ones and those of the choices, as far as receipts show or a choice names
     the metadata file, and returns a report for each of these, restored or not; those named by the intent of a
     transaction that did not commit are left out. First aborts the pending transactions on these entities. With `dry`,
-    stores nothing. Raises `BadRequest` for a choice that names no entity, or a readable pointer without --replace."""
+    stores nothing. Raises `BadRequest` for the choice of a readable pointer without --replace."""
     lost: dict[str, tuple[LostPointer, str, Found | None]] = {}
     async for batch in _in_batches(session, registry):
         for each, (state, found) in zip(batch, await gather(*(_pointer(session, each) for each in batch)), strict=True):
@@ -129,13 +147,6 @@ async def _restore_pointers(
                 raise BadRequest(f"{key} can be read, and is not replaced without --replace")
             if state != LIVE or each.entity in choices.pointers:
                 lost[each.entity] = each, state, found
-    unknown = sorted(set(choices.pointers) - set(lost))
-    if unknown:
-        raise BadRequest(
-            f"No table or view has the entity id {unknown[0]}, live or dropped, or it must have no pointer, as a "
-            "purged table, a table of another format, or one that follows another catalog's. No pointer was restored, "
-            "though HEAD may be: check --pointer"
-        )
     aborted = [] if dry or not lost else await abort_transactions_on(session, lost)
     named = [each for each, _, _ in lost.values() if await _is_committed(session, each)]
     searches = await find_pointers(session, registry, named)

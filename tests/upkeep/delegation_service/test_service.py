@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from arco_catalog.iceberg.errors import TooManyRequests
+from arco_catalog.iceberg.errors import BadRequest, TooManyRequests
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.task import Status
 from arco_catalog.tasks.retry import RetryPolicy, TaskPolicies
@@ -144,6 +144,42 @@ async def test_no_credentials_are_stored_or_logged(
     assert not [found for found in stored if not isinstance(found, Found) or secret.encode() in found.body]
     assert secret not in caplog.text
     assert secret not in repr(purge)
+
+
+async def test_a_purge_whose_store_cannot_be_opened_is_no_task(services: Services, table: ForeignTable) -> None:
+    def refuse(_: object) -> MemoryStore:
+        raise ValueError("the region is missing")
+
+    service = DelegationService(services.service.state, services.access(opens=lambda _: refuse))
+    key, before = services.key(), services.store.keys("")
+
+    with pytest.raises(BadRequest, match=r"cannot be opened.*the region is missing"):
+        await services.submit(table, service=service, key=key)
+
+    assert services.store.keys("") == before
+    task = await services.submit(table, key=key)
+    assert (await services.service.ended(task.id)).status is Status.SUCCESS
+
+
+async def test_stores_that_no_execution_needs_are_closed(services: Services, table: ForeignTable) -> None:
+    opened: list[str] = []
+
+    class Closing(LocalStore):
+        async def close(self) -> None:
+            opened.remove("store")
+            await super().close()
+
+    def open_store(_: str) -> Closing:
+        opened.append("store")
+        return Closing(str(services.folder), config=LocalConfig())
+
+    service = DelegationService(services.service.state, services.access(opens=lambda _: open_store))
+    task = await services.submit(table, service=service)
+    await services.submit(table, service=service)
+    await service.ended(task.id)
+    await services.submit(table, service=service)
+
+    assert opened == []
 
 
 async def test_a_process_takes_no_more_than_it_may(

@@ -411,6 +411,17 @@ async def test_a_file_of_another_table_is_not_taken(lived: Catalog) -> None:
     assert lived.pointer_key(made.entity) not in lived.store.keys("")
 
 
+async def test_an_unknown_entity_is_refused_before_head_is_restored(lived: Catalog) -> None:
+    await lived.fixture.table("t")
+    await lived.store.delete(MANIFEST)
+
+    with pytest.raises(BadRequest, match="No table or view has the entity id"):
+        await lived.restore(Choices(pointers={"01KAN0Y7Q2M3C4D5E6F7G8H9JK": "x"}))
+
+    assert MANIFEST not in lived.store.keys("")
+    assert (await lived.restore())["ok"] is True
+
+
 async def test_a_readable_pointer_is_replaced_only_with_replace(lived: Catalog) -> None:
     fixture = lived.fixture
     made = await fixture.table("t")
