@@ -250,7 +250,7 @@ REFUSED: list[tuple[str, Object, str]] = [
     (
         "encryption in v2",
         {"properties": {"encryption.key-id": "k"}},
-        r"Invalid properties for v2: \['encryption.key-id'\]",
+        r"Invalid properties for a new table of v2: \['encryption.key-id'\]",
     ),
     ("the catalog's own property", {"properties": {"ARCO.quality": "x"}}, "reserved: ARCO.quality"),
     ("nowhere to write", {"properties": {"write.data.path": ""}}, "write.data.path must not be empty"),
