@@ -157,7 +157,9 @@ class TokenEndpoint:
             raise OAuthError("invalid_request", "The field 'grant_type' is missing")
         if grant not in (CLIENT_CREDENTIALS, TOKEN_EXCHANGE):
             raise OAuthError(
-                "unsupported_grant_type", f"The field 'grant_type' must be {CLIENT_CREDENTIALS} or {TOKEN_EXCHANGE}"
+                "unsupported_grant_type",
+                "The grant type is not supported: the field 'grant_type' must be "
+                f"{CLIENT_CREDENTIALS} or {TOKEN_EXCHANGE}",
             )
         if form.get("requested_token_type", ACCESS_TOKEN) != ACCESS_TOKEN:
             raise OAuthError(

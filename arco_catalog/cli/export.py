@@ -97,8 +97,9 @@ class _Runner:
         self._has_views = REGISTER_VIEW in target.endpoints
 
     async def take(self, entry: Entry) -> None:
-        """Makes a namespace, or registers a table or view, if it is not there, or with `replace` brings a namespace or
-        table to the state here; or plans that. Adds the result to the report, a failure too, and for what the other
+        """Makes a namespace, or registers a table or view, if it is not there, or with `replace` sets the
+        properties of a namespace that differ, and registers the same table with the metadata file here, not another
+        table of the name; or plans that. Adds the result to the report, a failure too, and for what the other
         catalog can't take over the reason."""
         result, reason = Result.NO_COUNTERPART, entry.reason
         try:

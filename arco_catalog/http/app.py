@@ -48,8 +48,8 @@ def create_app(
     request is reported to it. If `authentication` is given, and no `realms`, which have their own, it must accept the
     caller of a request, except on public routes such as `/health`. `guard` wraps the layer that serves requests in one
     that may refuse them. `rates` limits the requests of each principal, except on public routes. With `console` it also
-    serves these pages. If `policy` is given, it must allow each request, besides the grants. The caller closes the
-    catalogs after the app's last request."""
+    serves these pages. If `policy` is given, it must allow each request that needs a privilege, besides the grants. The
+    caller closes the catalogs after the app's last request."""
     options = options or HttpOptions()
     routes = (*HEALTH, *ROUTES) if options.health else ROUTES
     if realms is not None:

@@ -195,7 +195,8 @@ class Dispatch:
         return catalog
 
     async def _read_body(self, context: RequestContext, route: Route, request: Request) -> None:
-        """Reads the JSON object in the body into `body` and `body_bytes` of the context, or the form into `form`.
+        """Reads the JSON object in the body into `body` of the context, and the number of bytes that it was sent in
+        into `body_bytes`, or the form into `form`.
         Raises the errors of `Request.json_object` or `Request.form`, but for a body that arrives too slowly the one of
         `_unread`."""
         try:

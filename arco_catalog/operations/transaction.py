@@ -131,8 +131,9 @@ class Transaction(Mutation[TransactionReadSet]):
 
     async def read(self, freshness: Freshness, rank: str) -> TransactionReadSet:
         """Reads the existing tables of the transaction concurrently, under one HEAD, which is the cached one, if there
-        is one and `freshness` is not `FRESH`. Does not read tables to create, nor metadata files. A transaction with an
-        intent on one of them may be waited for or aborted, by `rank`."""
+        is one and `freshness` is not `FRESH`; a table may be read under a later one to resolve its name. Does not read
+        tables to create, nor metadata files. A transaction with an intent on one of them may be waited for or aborted,
+        by `rank`."""
         head = self.state.cached_head() if freshness is not Freshness.FRESH else None
         head_fresh = head is None
         head = head or await self.state.head()

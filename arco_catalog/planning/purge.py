@@ -153,7 +153,7 @@ def begin(
     if tombstone.state == PURGING:
         return None if tombstone.fence == fence else tombstone.fenced(fence)
     if tombstone.purge_after_ms > store_ms:
-        raise TooEarly("the time to undo the drop has not passed")
+        raise TooEarly("the time to undo the drop has not passed: the purge goes on by itself after that")
     if anti_join:
         yield from _wait_for_purges(index, tombstone)
     else:

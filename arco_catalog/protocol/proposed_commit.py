@@ -231,7 +231,8 @@ class ProposedCommit:
             self._throttled_ms = 0
 
     async def _read_again(self) -> tuple[RegistryState, Mapping[str, str]]:
-        """Reads the bell, then HEAD and the list of proposals: one that is written after the list rings the bell."""
+        """Reads the bell, then HEAD and the list of proposals. Returns HEAD, and the attempts of the stored proposals
+        by the keys of these. A proposal that is written after the list rings the bell."""
         self._bell = await self._state.bell()
         return await gather(self._state.head(), self._list())
 

@@ -382,8 +382,8 @@ class _Records(Generic[T]):
         self._open(data if count else b"")
 
     def _open(self, block: bytes) -> None:
-        """Makes `block`, which is decompressed, the present one of the Avro file; empty if no record is left to
-        decode."""
+        """Makes `block`, which is decompressed, the present one of the Avro file. The caller passes an empty one when
+        no record is left to decode."""
         self._block, self._start = block, 0
         self._open_window()
 

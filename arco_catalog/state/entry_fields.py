@@ -100,6 +100,7 @@ def _checked_reader(name: str, of: JsonValue) -> Read:
 
 
 def _form(of: JsonValue) -> str:
-    """Returns the name of an Avro type that is written out; that of an array names its items, too: `array of int`."""
+    """Returns the name of an Avro type as `_FORMS` has them, by which types are compared; that of an array names the
+    items, too: `array of int`."""
     name = of if isinstance(of, str) else of.get("type") if isinstance(of, dict) else None
     return f"array of {_form(of['items'])}" if name == "array" and isinstance(of, dict) else str(name)

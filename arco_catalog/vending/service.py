@@ -167,8 +167,9 @@ class Vending:
         return session_keys(issued[0]) if issued else None
 
     async def _own_keys(self, config: AwsStorage, checked: CheckedRequest) -> Credentials:
-        """Returns the server's own AWS credentials for signing a request. Raises `Forbidden` if the server has none, or
-        they must not sign this request for this store, and the errors of `own_credentials`."""
+        """Returns the server's own AWS credentials for signing a request. Raises `Forbidden` if only one key of the
+        pair is configured, or they must not sign this request for this store, and the errors of `own_credentials`, such
+        as `CredentialsRefused` without any."""
         if self._issuers.signer is None:
             raise Forbidden(
                 "Not signed: only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set on this server: the "

@@ -241,8 +241,9 @@ class Compaction:
 
     async def _project(self, commits: OpenTable, opened: Mapping[str, OpenTable], number: int) -> None:
         """Writes the rows of one batch of commits to every table that is made of metadata files and has a watermark
-        before that batch. Older rows of the same entities lose the mark `current`. A table without such rows gets no
-        commit; only `tables` gets the watermark then."""
+        before that batch. Older rows of the same entities lose the mark `current`. A table that gets no
+        rows, and of which no older rows lose the mark, gets no commit; of such tables only `tables` gets the
+        watermark."""
         behind = {name: table for name, table in opened.items() if table.number(BATCH) < number}
         rows = commits.rows(equal("batch", number), *VERSION_COLUMNS).to_pylist()
         versions = [version_of(row) for row in rows]

@@ -82,7 +82,7 @@ def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> Googl
 
 def failure_of(error: GoogleAuthError) -> StoreError:
     """Returns the store's error for an error of google-auth: `StoreUnavailable` if it may pass, else `StoreDenied`.
-    Nothing was sent to the store."""
+    No request was applied: none was sent, or the store rejected it with 401."""
     if isinstance(error, TransportError) or isinstance(error.__cause__, TransportError):
         return StoreUnavailable(f"no Google credentials: the token endpoint does not answer: {error}")
     if isinstance(error, RefreshError) and error.retryable:

@@ -60,7 +60,7 @@ class SdkTransport:
             raise Ambiguous(f"no whole answer of the store came within {self._config.exchange_timeout_s} s") from error
 
     async def close(self) -> None:
-        """Closes the connections, without waiting for requests under way."""
+        """Closes idle connections, and returns at once; requests under way run on to the end in their threads."""
         self._threads.shutdown(wait=False)
         self._session.close()
 

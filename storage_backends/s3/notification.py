@@ -26,7 +26,7 @@ async def publish(
 ) -> None:
     """Sends a message with the text `body` to the queue or topic of an ARN. A FIFO one keeps the order of messages of
     one `group`, and drops a message whose id, `message`, it got within five minutes. Raises `ValueError` for another
-    ARN or for variables that can't be parsed, `StoreDenied` without credentials or if the message is refused, and
+    ARN, `StoreDenied` without credentials, for variables that can't be parsed or if the message is refused, and
     `StoreUnavailable` if the service is too busy or the outcome is unknown."""
     match = ARN.fullmatch(arn)
     if match is None:
@@ -38,11 +38,11 @@ async def publish(
         sent = {"QueueUrl": url, "MessageBody": body, **fifo}
         answer = await call(SQS, region, "AmazonSQS.SendMessage", sent, environment, now_ms, MAX_ANSWER_BYTES)
         if answer.status != 200:
-            raise refusal(f"the SQS queue {name} did not confirm the message", answer)
+            raise refusal(f"the SQS queue {name} did not take the message", answer)
         return
     form = urlencode({"Action": "Publish", "Version": "2010-03-31", "TopicArn": arn, "Message": body, **fifo}).encode()
     answer = await post(_SNS, region, {}, form, environment, now_ms, MAX_ANSWER_BYTES)
     if answer.status != 200:
         found = _CODE.search(answer.body)
         code = "" if found is None else found[1].decode()
-        raise refusal_of_code(f"the SNS topic {name} did not confirm the message", answer.status, code)
+        raise refusal_of_code(f"the SNS topic {name} did not take the message", answer.status, code)

@@ -1,5 +1,5 @@
-"""Refuses all requests to a server without authentication if the store has a realm: without callers the server cannot
-check the realm's grants (docs/design/access.md#without-a-realm)."""
+"""Refuses requests to a function without authentication once it has found a realm in the store, which it looks for
+every five minutes: without callers it cannot check the realm's grants (docs/design/access.md#without-a-realm)."""
 
 import asyncio
 import logging

@@ -135,8 +135,8 @@ def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> li
     for location in locations:
         if location.reserved:
             raise BadRequest(
-                f"{location.uri} lies in a catalog's own state: tables are not allowed in folders with the names "
-                "_catalog, _realm, _probe and .arco-store"
+                f"{location.uri}, a base location or allowed location, lies in a catalog's own state: tables are not "
+                "allowed in folders with the names _catalog, _realm, _probe and .arco-store"
             )
     return locations
 

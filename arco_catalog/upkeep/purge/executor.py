@@ -173,7 +173,10 @@ class _Purge:
         undone, and `TaskFailed` if the pointer is gone, and as `take_inventory`."""
         execution = self._execution
         if tombstone.purge_after_ms > execution.taken_ms:
-            raise NotYet(tombstone.purge_after_ms, "the time to undo the drop has not passed")
+            raise NotYet(
+                tombstone.purge_after_ms,
+                "the time to undo the drop has not passed: the purge goes on by itself after that",
+            )
         session = execution.session()
         await mark_dropped(session, tombstone.entity, tombstone.operation)
         pointer = await session.state.pointer(tombstone.entity)
@@ -296,7 +299,9 @@ class _Purge:
             if execution.taken_ms < until_ms:
                 files_left = f"{left['left_behind']} files are left at the locations of the purged table"
                 raise NotYet(
-                    until_ms, f"{files_left}; they are counted again when all credentials of clients have expired"
+                    until_ms,
+                    f"all is deleted, and {files_left}; this task counts them again by itself when all credentials of "
+                    "clients have expired",
                 )
         return progress, left
 

@@ -219,8 +219,8 @@ async def abort_transactions_on(session: Session, entities: Collection[str]) -> 
 
 async def rebuild_pointer(session: Session, search: PointerSearch, location: str) -> Pointer:
     """Builds the pointer of a lost table or view to the metadata file at `location`, and does not store it. Raises
-    `CatalogError` if the file can't be read, or is of another table. If a purge has begun, the file may be missing,
-    since the purge needs only its location.
+    `CatalogError` if the file can't be read, or is of another table. If a purge has begun, and the search has a
+    commit of the file, it may be missing, since the purge needs only its location.
 
     The sequence number is greater than any that moves can have reached. So the outcome of an attempt that is not in
     `recent` reads as unknown (docs/design/commit.md#evidence), and never as failed.
