@@ -115,8 +115,8 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
     newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(namespace, name)))
     if newest is None:
         raise NoSuchTable(
-            f"Table does not exist: there is nothing to inspect at {dotted(namespace, name)}, no table, view or other "
-            "object, and no dropped one with a tombstone"
+            f"Table does not exist: {dotted(namespace, name)} is no table, view or other object to inspect, and no "
+            "dropped one with a tombstone"
         )
     return newest, Tombstone(newest).state
 
