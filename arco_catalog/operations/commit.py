@@ -40,16 +40,16 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitViewRequest to a view, and returns the view's new state, or the present one if the request
-    changes nothing. Raises `NoSuchView`, `CommitFailed` if a requirement fails, and `BadRequest` for a malformed
-    request and for an update that is not allowed."""
+    changes nothing. Raises `NoSuchView`, `CommitFailed` if a requirement fails, `BadRequest` for a malformed
+    request, and an error for an update that is not allowed, or that sets a location which the caller may not use."""
     commit = await session.parsed(view.parse_view_commit, request)
     return await _commit(session, RelationCommit(VIEWS, namespace, name, commit))
 
 
 async def _commit(session: Session, commit: RelationCommit) -> Answer:
     """Makes a commit to a table or view, after the writers of that table in this process that came first, unless they
-    take too long. A commit that would fail by the cached pointer does not wait for them. One that may be rebased reads
-    its files without the lock, and then waits for it."""
+    take too long. A commit that would fail by the cached pointer does not wait for them. One that may be rebased when
+    it gets the lock releases that, reads the files of the append, and waits for the lock once more."""
     mutation = CommitRelation(session, commit)
     async with session.lock_table(commit.namespace, commit.name, lambda: not mutation.is_outdated()):
         if not mutation.may_be_rebased():
@@ -69,8 +69,9 @@ class CommitRelation(Mutation[RelationReadSet]):
         self._turns: PointerTurns | None = None
 
     def is_outdated(self) -> bool:
-        """Whether the pointer that this process has cached fails a requirement of the commit on a branch or tag; False
-        if none is cached, or it has an intent. No answer may rest on that: the caches may be older than the request."""
+        """Whether the pointer that this process has cached is seen to fail a requirement of the commit on a branch or
+        tag, of which only the first `REFS_COMPARED` are compared; False if none is cached, or it has an intent. No
+        answer may rest on that: the caches may be older than the request."""
         state = self.session.state
         head = state.cached_head()
         entry = None if head is None else cached_relation(head, self.lookup)
@@ -126,13 +127,13 @@ class CommitRelation(Mutation[RelationReadSet]):
 
     async def write_set(self, read_set: RelationReadSet, attempt: Attempt) -> WriteSet:
         """Returns the write set of the commit, whatever the attempt: the entity with the pointer's sequence number;
-        empty if the name has no table or view."""
+        empty if the read set has no pointer: the name has no table or view, or an intent was not decided in time."""
         return _write_set(read_set)
 
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PointerCommit | NoOp | Prerequisite:
         """Plans the move of the pointer. Returns `NoOp`, with the present state, if the request changes nothing, and a
-        `Prerequisite` that reserves locations if the entity does not hold all that the commit names. Raises `Refusal`,
-        which may be that of the read set, and `StoreError`."""
+        `Prerequisite` if the registry must first have locations that the commit names, or paths outside of the table
+        from which it borrows files. Raises `Refusal`, which may be that of the read set, and `StoreError`."""
         session, change = self.session, await self.committer.plan(read_set, attempt)
         if isinstance(change, MissingLocations):
             wanted, missing = self.committer.wanted, change
@@ -168,9 +169,9 @@ class CommitRelation(Mutation[RelationReadSet]):
 
     async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
         """Reads HEAD of the registry, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None
-        if HEAD is the one of the plan, or if the name still means the entity, which holds all locations that the commit
-        names, and no file that the commit adds elsewhere is being purged. Else returns a fresh read set to plan on,
-        which has no entry if no table or view of the kind has the name."""
+        if HEAD is the one of the plan, or if the name still means the entity, for which the registry has all locations
+        and borrowed paths that the commit names, and no file that the commit adds elsewhere is being purged. Else
+        returns a fresh read set to plan on, which has no entry if no table or view of the kind has the name."""
         head = await self.session.state.head()
         if head.version == read_set.head.version:
             return None
@@ -216,7 +217,8 @@ class CommitRelation(Mutation[RelationReadSet]):
 
 def _write_set(read_set: RelationReadSet) -> WriteSet:
     """Returns the write set of a commit: the entity of the pointer that it moves, and the sequence number which that
-    pointer has before. It is empty if the name has no table or view."""
+    pointer has before. It is empty if the read set has no entry or no pointer: the name has no table or view, or an
+    intent on the pointer was not decided in time."""
     if read_set.entry is None or read_set.pointer is None:
         return WriteSet()
     return WriteSet(pointers={read_set.entry.entity: read_set.pointer.sequence})

@@ -43,8 +43,8 @@ async def compare_versions(
 
 
 def _describe(history: RelationHistory, file: MetadataFile, document: JsonObject) -> JsonObject:
-    """Returns the JSON of one of the two versions of a comparison: the fields that name it, and the current
-    snapshot."""
+    """Returns the JSON of one of the two versions of a comparison: the fields that name it, and the id of the
+    current snapshot, null without one."""
     return {**version_reference(history.entity, file), "snapshot-id": current_snapshot_id(document)}
 
 

@@ -82,7 +82,8 @@ class Creation(RegistryMutation):
 
     def change_again(self, planned: Change, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         """Checks the table or view that was drafted before against the present registry, and returns the planned change
-        with edits for that registry. Raises the refusals of that check, and drafts nothing anew."""
+        with edits for that registry. Raises the refusals of that check, and `PendingTransaction`; drafts nothing
+        anew."""
         assert isinstance(planned, _CreateChange)
         index, draft = read_set.head.index, planned.draft
         yield from self.creator.check(index, draft)

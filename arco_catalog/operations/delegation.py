@@ -136,8 +136,9 @@ async def credentials(
 ) -> Sequence[StorageCredential]:
     """Returns credentials for the files of `access`, the longest prefix first, and records them in the statistics of
     the request; an empty sequence if none can be vended for the catalog's storage, or the operator does not allow that.
-    Each has the address `refresh_endpoint`, if that is given, at which the client gets new ones. Raises `Unavailable`,
-    and `InternalError` if the cloud refuses."""
+    Each but static keys has the address `refresh_endpoint`, if that is given, at which the client gets new ones. Raises
+    `Unavailable`, and `InternalError` if the cloud refuses, or the server's own credentials or keys are missing or
+    malformed."""
     config, principal = storage_of(session), _principal(session)
     try:
         found = await vending.credentials(
@@ -155,8 +156,8 @@ async def credentials(
 async def sign(session: Session, vending: Vending, access: Access, request: SignRequest) -> SignedRequest:
     """Signs one request to the storage, for the files of `access`, and records that in the statistics of the request.
     Sends nothing to the storage. Raises `Forbidden` for a request to other files, a write that `access` does not
-    include, storage other than S3, or a configuration that the operator does not allow, `Unavailable`, and
-    `InternalError` if the cloud refuses."""
+    include, storage other than S3, a configuration that the operator does not allow, or a request that no key of the
+    server may sign, `Unavailable`, and `InternalError` if the cloud refuses, or the server has no credentials."""
     try:
         signed = await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
     except CredentialsRefused as error:

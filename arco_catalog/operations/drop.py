@@ -155,8 +155,8 @@ class Drop(NamedChange):
         )
 
     def _entry(self, read_set: RegistryReadSet) -> RelationEntry | None:
-        """Returns the registry's entry of the table or view to drop, in the HEAD of this read set; None if no relation
-        of this kind has the name. The name's key must be loaded."""
+        """Returns the registry's entry of the table or view to drop, in the HEAD of this read set, which may be an
+        intent; None if no relation of this kind has the name. The name's key must be loaded."""
         return find_kind(read_set.head.index, self.namespace, self.name, self.semantics.kind)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:

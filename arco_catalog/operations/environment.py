@@ -120,7 +120,7 @@ def task_policies_from_env(environment: Mapping[str, str]) -> "TaskPolicies":
 async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     """Opens the catalog that the variables name, with the allowed locations of the variables and the ones that HEAD
     records, without a test of whether the store honours conditions. Raises the errors of `settings_from_env`,
-    `ValueError` for an invalid URL, `BadRequest` for an invalid location, and `StoreError`."""
+    `ValueError` or `BadRequest` for an invalid URL or location, and `StoreError`."""
     (url, *allowed), opener = _urls(environment), opener_in(environment)
     settings = settings_from_env(environment)
     return await build_with_recorded(settings, opener(url), url, allowed, runtime, opener)
@@ -128,7 +128,7 @@ async def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> 
 
 def unread_catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     """Builds the catalog that the variables name, and sends nothing to the store. Raises the errors of
-    `settings_from_env`, `ValueError` for an invalid URL, and `BadRequest` for an invalid location."""
+    `settings_from_env`, and `ValueError` or `BadRequest` for an invalid URL or location."""
     (url, *allowed), opener = _urls(environment), opener_in(environment)
     return build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
 
@@ -172,7 +172,8 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
 
 def _notifying(catalog: Catalog, environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     """Returns the catalog; if the variables name a queue for the workers of tasks, with a function that sends a message
-    to the queue, which arrives when a new task is due."""
+    to the queue, which arrives when a new task is due. For a task that is due after more than 899 seconds it sends
+    none."""
     queue = WorkQueue.from_env(environment, runtime)
     return catalog if queue is None else replace(catalog, notify_workers=queue.task_due)
 

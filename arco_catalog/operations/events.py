@@ -48,8 +48,8 @@ class EventsPage:
 
 def event_of(record: FeedRecord) -> JsonObject | None:
     """Returns the event of a record of the feed: of a commit, an operation, a gap or a restoration. Returns None for
-    other records, and for operations that the protocols make for themselves (`OWN`), that a receipt describes, or that
-    are about no name, a grant or an attachment of a policy. Raises `InternalError` for a record that is corrupt."""
+    other records, and for an operation of the protocols themselves (`OWN`), one that a receipt describes, one without a
+    name, and one on a grant or an attachment of a policy. Raises `InternalError` for a record that is corrupt."""
     match record.kind:
         case "commit":
             return event_of_commit(record.id, record.entity, record.details)

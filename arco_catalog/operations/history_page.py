@@ -46,8 +46,9 @@ class HistoryFilter:
     name: str | None = None
 
     def selects(self, operation: JsonObject) -> bool:
-        """Whether an operation of the registry's history is about this filter's namespace or name; a rename is about
-        both of its names. True for every operation if the filter has no namespace."""
+        """Whether an operation of the registry's history is about this filter's name, or, if it has none, about the
+        namespace or a name directly in it; a rename is about both names. True for every operation if the filter has no
+        namespace."""
         if self.namespace is None:
             return True
         return any(namespace == self.namespace and self.name in (None, name) for namespace, name in names_in(operation))
@@ -63,10 +64,10 @@ class HistoryPage:
 
 async def history_page(session: Session, selection: HistoryFilter, paging: Paging) -> HistoryPage:
     """Returns a page of the operations that `selection` selects and the caller may see, newest first. Each has `undo`,
-    which for a drop is whether it can be undone, if the caller may know that, else null. Operations that the protocols
-    make for themselves (`OWN`) are left out. Rights, and what can be undone, are those of the present HEAD. A page may
-    be empty although a later one is not. Raises `BadRequest` for a token that is invalid or expired, and the errors of
-    `Session.head`."""
+    which for the drop of a table, view or other relation is whether it can be undone, if the caller may know that, else
+    null. Operations that the protocols make for themselves (`OWN`) are left out. Rights, and what can be undone, are
+    those of the present HEAD. A page may be empty although a later one is not. Raises `BadRequest` for a token that is
+    invalid or expired, and the errors of `Session.head`."""
     head = await session.head()
     if head.id is None:
         return HistoryPage([], None)
@@ -89,8 +90,8 @@ async def history_page(session: Session, selection: HistoryFilter, paging: Pagin
 
 async def _start(session: Session, head: RegistryState, position: JsonValue) -> tuple[CommitRecord, int, int]:
     """Returns where the page of a token starts: a commit that lists the one with the returned sequence number, or names
-    it as the one before the list; and the number of operations of that one that the pages before have. Raises
-    `BadRequest`."""
+    it as the one before the list; and the number of operations of that one that the pages before have passed, with the
+    ones that they left out. Raises `BadRequest`."""
     match position:
         case [str(name), int(sequence), int(place)] if (
             page_tokens.is_commit_id(name) and 0 < sequence <= head.sequence and place >= 0
@@ -126,7 +127,8 @@ class _Reader:
     async def read(self, commit: HistoryCommit, place: int) -> tuple[int, int] | None:
         """Adds to the page the operations of a commit, from the one at `place` on, that the filter selects and the
         caller may see, except the ones in `OWN`. Returns where the next page starts, as the sequence number of a commit
-        and the place in it, or None if this page goes on, or ends with the history. Every page makes progress."""
+        and the place in it, if this page is full or may read no more, even if it is empty; None if it goes on, or ends
+        with the history. Every page makes progress."""
         self.commits += 1
         operations = commit.operations()[place:]
         await self._prepare(operations)
@@ -183,8 +185,9 @@ class _Reader:
         return any(held)
 
     async def _described(self, operation: JsonObject) -> JsonObject:
-        """Returns the JSON of an operation of the history. `undo` is null, except for a drop if the caller may see all
-        operations or create tables in the namespace: then it is whether and how the drop can be undone."""
+        """Returns the JSON of an operation of the history. `undo` is null, except for the drop of a table, view or
+        other relation if the caller may see all operations or create tables in the namespace: then it is whether and
+        how the drop can be undone."""
         index, retention = self.head.index, self.session.settings.retention
         undo: JsonObject | None = None
         if operation.get("kind") in DROPS and (self.sees_all or await self._may_create(texts(operation, "namespace"))):

@@ -92,7 +92,7 @@ async def _without_pointer(session: Session, entry: RelationEntry, state: str, n
 
 async def _description(session: Session, entry: RelationEntry) -> JsonObject:
     """Returns the document of a generic table or semantic model, without the version of the format; of a table that
-    follows another catalog's the UUID, governance, metadata file, and the last notification."""
+    follows another catalog's the UUID, governance, metadata file, and the time of the last notification or drop."""
     followed = FollowedTable.of(entry.json)
     if followed is None:
         stored = await session.state.description(entry.kind, entry.value)

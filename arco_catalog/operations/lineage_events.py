@@ -70,9 +70,10 @@ class EventReader:
 
     async def read(self, tags: frozenset[str]) -> bool:
         """Reads the events that may name datasets with these tags, and the other events of their runs, and adds the
-        ones of runs to `events`. Where there are too many, all senders have an equal part, and of a sender all days: of
-        a day with times the events that arrived nearest to one of them, of any other day the latest. Returns whether it
-        added an event. Raises `StoreError`, and `OutOfMemory`."""
+        ones of runs to `events`. Events that have such a tag come before events that may name any dataset. Of either,
+        where there are too many, all senders have an equal part, and of a sender all days: of a day with times the
+        events that arrived nearest to one of them, of any other day the latest. Returns whether it added an event.
+        Raises `StoreError`, and `OutOfMemory`."""
         unread = self._unread
         weight = ENTRY_WEIGHT * len(unread)
         chosen, self._unread = await off_loop(weight, lambda: _choose(unread, tags, self._times))
@@ -126,9 +127,10 @@ class EventReader:
 
 
 async def list_events(session: Session, days: Mapping[date, Sequence[int]]) -> EventReader:
-    """Lists the names of the events of at most `MAX_DAYS` of these days, in at most `MAX_PAGES` pages, and returns a
-    reader of them, which is partial if there are more. `days` has for a day the times in milliseconds since 1970 near
-    to which events matter, none if the latest do. Raises `StoreError`, and `OutOfMemory`."""
+    """Lists the names of the events of at most `MAX_DAYS` of these days, in at most `MAX_PAGES` pages, of which all
+    days have an equal part, and returns a reader of them, which is partial if there are more. `days` has for a day the
+    times in milliseconds since 1970 near to which events matter, none if the latest do. Raises
+    `StoreError`, and `OutOfMemory`."""
     chosen = list(islice(days, MAX_DAYS))
     pages = MAX_PAGES // max(len(chosen), 1)
     of_days = await gather(*(_list_day(session, day, pages) for day in chosen))

@@ -77,7 +77,8 @@ async def read_lineage(
 ) -> JsonObject:
     """Returns the graph of lineage around a table, in one direction or both, to nodes that are at most `distance` edges
     away. Tables, views and other datasets that the caller may not know are nodes without a name. With `explains` it
-    also returns which runs have no edge, and why. Raises the errors of `load_table`."""
+    also returns the first runs that have no edge, and why, but null to a caller who may not read the properties of all
+    tables. Raises the errors of `load_table`."""
     history = await read_history(session, namespace, name, "table")
     head = session.judged_on or session.state.cached_head() or await session.state.head()
     written = _CommitLog({}, {})
@@ -211,7 +212,8 @@ def _describe(graph: LineageGraph, versions: Mapping[str, JsonObject]) -> JsonOb
 
 
 def _node(node_id: str, node: GraphNode) -> JsonObject:
-    """Returns the JSON of a node; of a table or dataset that the caller may not know, only that it is hidden."""
+    """Returns the JSON of a node; of a table or dataset that the caller may not know, only that it is hidden, and the
+    depth."""
     fields: JsonObject = {"type": "hidden", "namespace": None, "name": None, "entity": None, "dataset": None}
     if node.table is not None:
         of_table: JsonObject = {"namespace": [*node.table.namespace], "name": node.table.name}

@@ -27,10 +27,11 @@ RUN_BYTES = 1_000
 async def explain_missing(
     session: Session, head: RegistryState, query: LineageQuery, graph: LineageGraph, events: EventReader
 ) -> JsonObject | None:
-    """Reads up to `MAX_OTHERS` further events, and returns the first `MAX_LISTED` runs without an edge in a graph and
-    events that were left out, with their reasons, a count of all for each reason, and on which earlier days events came
-    that may name the table in the middle. Returns None for a caller who may not read the properties of all tables: a
-    reason would show which names are names of tables. Raises `StoreError`, and `OutOfMemory`."""
+    """Reads up to `MAX_OTHERS` further events, and returns, with their reasons, the events that were left out and then
+    the runs without an edge in a graph, `MAX_LISTED` of them together, a count of all for each reason, and on which of
+    the days of `_earlier` events came that may name the table in the middle. Returns None for a caller who may not read
+    the properties of all tables: a reason would show which names are names of tables. Raises `StoreError`, and
+    `OutOfMemory`."""
     if not await carry_out(session.state, head.index, query.may_know(None)):
         return None
     others = await events.read_others(MAX_OTHERS)

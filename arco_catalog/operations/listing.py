@@ -80,9 +80,9 @@ async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -
 
 
 async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> ListingPage:
-    """Lists the names of the relations of one kind in a namespace that the caller may see, without those of
-    transactions that had not committed at the first page. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or
-    expired page token."""
+    """Lists the relations of one kind in a namespace that the caller may see, as objects with `namespace` and `name`,
+    without those of transactions that had not committed at the first page. Raises `NoSuchNamespace`, and `BadRequest`
+    for an invalid or expired page token."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
         name = key.rpartition("\n")[2]
@@ -108,8 +108,8 @@ async def list_dropped_tables(session: Session, namespace: Namespace, paging: Pa
 
 
 async def list_policies(session: Session, namespace: Namespace, policy_type: str | None, paging: Paging) -> ListingPage:
-    """Lists the names of the policies of a namespace that the caller may see, only those of `policy_type` if that is
-    given. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
+    """Lists the policies of a namespace that the caller may see, as objects with `namespace` and `name`, only those of
+    `policy_type` if that is given. Raises `NoSuchNamespace`, and `BadRequest` for an invalid or expired page token."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
         matches = policy_type in (None, entry.get("type"))
@@ -134,7 +134,8 @@ async def computed_page(
     last page; all pages show one state. A page has at most `paging.size` and `DEFAULT_PAGE` items, or all if
     `paging.token` is None. `identity` returns the ids of the entities that the listing is about, which must not change
     between pages where access is restricted, by grants or a policy. Raises the errors of `steps`, and `BadRequest` for
-    a token that is invalid, expired, or of another listing."""
+    a token that is invalid, expired, or of another listing; without restriction it accepts one of another computed
+    listing."""
     if not paging.token:
         head, start = await session.head(), 0
     else:
@@ -152,7 +153,8 @@ async def computed_page(
 
 async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, int]:
     """Returns the registry at the commit of a page token, and the position in a computed listing at which the page
-    starts. Raises `BadRequest` for a token that is invalid, expired, or of another listing."""
+    starts. Raises `BadRequest` for a token that is invalid, expired, or of another listing; where access is not
+    restricted, it accepts one of another computed listing."""
     match await page_tokens.redeem(session, token):
         case [str(commit), int(start)] if page_tokens.is_commit_id(commit) and start > 0:
             return await _head_as_of(session, commit), start
@@ -241,7 +243,7 @@ class _ListedState:
 
 async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
     """Returns a page of a listing, or all items if `paging.token` is None, without items that the caller may not see.
-    Raises `NoSuchNamespace`, and the errors of a token that is invalid, expired or of another listing."""
+    Raises `NoSuchNamespace`, and the errors of `_as_of` for a token."""
     if paging.token:
         try:
             (state, start), now = await _allowed_now(session, _as_of(session, level, paging.token))
@@ -262,8 +264,8 @@ async def _list(session: Session, level: _Level, paging: Paging) -> ListingPage:
 
 
 async def _without_hidden(session: Session, level: _Level, state: _ListedState, page: ListingPage) -> ListingPage:
-    """Returns a page without the items that the caller may not see, who may read the list. The page may be empty
-    although a later one is not."""
+    """Returns a page without the items that a policy hides from the caller, who may read the list; all items if there
+    is no policy, or one that takes no batches. The page may be empty although a later one is not."""
     if not session.is_restricted:
         return page
     required = [level.requirement(item) for item in page.items]
@@ -330,8 +332,8 @@ async def _page(session: Session, level: _Level, state: _ListedState, start: str
 
 
 async def _head_as_of(session: Session, commit: str) -> RegistryState:
-    """Returns HEAD as of the commit that a page token names. Raises `BadRequest` if the commit, or one of those that it
-    needs, was deleted."""
+    """Returns HEAD as of the commit that a page token names, from memory if it is cached. Raises `BadRequest` if it is
+    not, and the commit, or one of those that it needs, was deleted."""
     known = session.state.cached_head()
     if known is not None and known.id == commit:
         return known
@@ -350,7 +352,8 @@ async def _token(session: Session, state: _ListedState, start: str) -> str:
 
 async def _as_of(session: Session, level: _Level, token: str) -> tuple[_ListedState, str]:
     """Decodes a page token: returns the state that all pages of the listing show, and the key at which the page starts.
-    Raises `BadRequest` for a token that is invalid, expired, or of another listing."""
+    Raises `BadRequest` for a token that is invalid, expired, or of a listing with another prefix. Where access is not
+    restricted, a list of views takes a token of the namespace's tables, since both have one prefix."""
     commit, start, bits = _position(await page_tokens.redeem(session, token), level.prefix)
     head = await _head_as_of(session, commit)
     waiting = pending_transactions(head.index, level.lists)

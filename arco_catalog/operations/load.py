@@ -105,8 +105,8 @@ async def load_under(
     session: Session, head: RegistryState, namespace: Namespace, name: str, kind: str, judge: Judge
 ) -> CurrentState:
     """Returns the current state of a table or view, as `kind` selects, whose name is read from a HEAD that was read for
-    this request and allows the load. `judge` checks the rights again if a later HEAD had to be read. Raises what that
-    raises, and the errors of `load_table` and `load_view`."""
+    this request and allows the load. Where access is restricted, it calls `judge` with the HEAD that it uses: `head`,
+    and any later one that had to be read. Raises what that raises, and the errors of `load_table` and `load_view`."""
     lookup = RelationLookup(namespace, name, kind, writing=False)
     read_set = await read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True)
     return await _with_metadata(session, lookup, read_set, judge)
@@ -149,8 +149,9 @@ async def _with_metadata(
 
 
 async def read_metadata(session: Session, pointer: Pointer) -> bytes:
-    """Returns the metadata file that a current pointer names: the cached one if the catalog wrote it and this process
-    has confirmed it recently. Raises `NotFound`, and the errors of `Files.read_current`."""
+    """Returns the metadata file that a current pointer names: the cached one without a request if the catalog wrote it,
+    it is no local file, and this process has confirmed it recently. Otherwise the store confirms the cached one, or it
+    is read. Raises `NotFound`, and the errors of `Files.read_current`."""
     location = pointer.metadata.location
     if pointer.is_file_written_here:
         return await session.files.read_written(location)

@@ -81,8 +81,8 @@ async def update_properties(
     """Sets and removes properties of a namespace, by a registry commit unless none of them changes, and answers with
     the names that were set, that were removed, and that were to be removed and the namespace did not have. Raises
     `NoSuchNamespace`, `Unprocessable` for a key in both `removals` and `updates`, `BadRequest` for too many removals,
-    for properties that are reserved, governance or too large, and for a location that is not allowed, and `Forbidden`
-    for one that the caller may not choose."""
+    for a change of reserved properties or governance, for properties that are too large, and for a new location that is
+    not allowed, and `Forbidden` for a new one that the caller may not choose. The present location needs no check."""
     return await run(session, _UpdateProperties(session, namespace, removals, updates))
 
 

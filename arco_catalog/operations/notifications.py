@@ -218,8 +218,8 @@ class _Follow(_NotificationChange):
     ) -> Steps[tuple[Edits, RelationEntry]]:
         """Computes the entry of the table after a notification with this `existing` file, which replaces the entry
         `before`, None for a new table, and the edits that reserve its locations. Raises `BadRequest` for a location
-        that is not allowed or overlaps that of another table or view, for too many locations, and for files where a
-        purge runs; and `PendingTransaction`."""
+        that is not allowed, for one that overlaps that of another table or view unless the operator allows overlaps,
+        for too many locations, and for files where a purge runs; and `PendingTransaction`."""
         allowed, held = self.context.locations, () if before is None else before.locations
         document = existing.document
         places = table.location(document), *table.written_locations(document)

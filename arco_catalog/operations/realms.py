@@ -109,7 +109,8 @@ class Realm:
         return State(records, registry.paths, registry.caches, runtime, settings.spill)
 
     def root_of(self, entity: str) -> str:
-        """Returns the folder for the state of the catalog with this entity id."""
+        """Returns the folder in which the state of a new catalog with this entity id is put. A catalog of a bootstrap,
+        or one that was added with a folder, has another one: `CatalogEntry.root`."""
         return f"{self.registry.paths.state}/catalogs/{entity}"
 
     def first_root(self, name: str) -> str:
@@ -260,7 +261,7 @@ def realms_beside(
     vending: LazyVending | None = None,
 ) -> Sequence[Realm]:
     """Returns the realms with these names, or without names the realm at the store's root, each as `realm_beside` makes
-    it. They share the memory for caches. Raises `ValueError` for an invalid name."""
+    it, but with an equal part of the memory for caches. Raises `ValueError` for an invalid name."""
     settings = replace(catalog.settings, cache_bytes=catalog.settings.cache_bytes // max(1, len(names)))
     sharing = replace(catalog, settings=settings)
     return [realm_beside(sharing, url, name, vending) for name in names or (None,)]
@@ -301,7 +302,8 @@ async def make_catalog(
 
 
 async def change_catalog(realm: Realm, session: Session, update: CatalogUpdate) -> JsonObject:
-    """Replaces properties and storage configuration of a catalog, as `update_catalog` does, for this realm: new
-    locations must be ones that the realm may use. Returns the catalog's JSON. Raises the errors of `update_catalog`."""
+    """Replaces the properties or the storage configuration of a catalog, or both if the update has both, as
+    `update_catalog` does, for this realm: new locations must be ones that the realm may use. Returns the catalog's
+    JSON. Raises the errors of `update_catalog`."""
     overlap = session.settings.allow_catalog_overlap
     return await update_catalog(session, update, realm.check_locations, overlap=overlap)

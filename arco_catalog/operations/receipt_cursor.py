@@ -97,8 +97,8 @@ class ReceiptCursor:
         return await read_receipt(self._session, self._entity, file, receipt.PENDING)
 
     def _next_files(self, file: MetadataFile) -> list[MetadataFile]:
-        """Returns a file and the ones before it in the log, latest first, as many as may be read concurrently; ends
-        before the file with which the entity was registered."""
+        """Returns a file and the ones before it in the log, latest first, as many as may be read concurrently and
+        within the limit of reads, at least one; ends before the file with which the entity was registered."""
         limit = self._ahead if self._reads_left is None else min(self._ahead, self._reads_left)
         files = [file]
         while len(files) < limit and (before := self._before.get(files[-1].location)) is not None:
@@ -120,8 +120,8 @@ async def read_receipt(session: Session, entity: str, file: MetadataFile, stage:
 
 
 async def read_receipt_at(session: Session, key: str, ms: int, stage: receipt.Stage) -> JsonObject | None:
-    """Returns the receipt of one stage by its commit key and the time of its metadata file, as `read_receipt` does,
-    after taking memory for it."""
+    """Returns the receipt of one stage by its commit key and the time of its metadata file, as `read_receipt` does.
+    It takes memory for the receipt after it was read, to parse it. Raises `OutOfMemory`."""
     path = session.state.paths.receipt(stage, key, ms)
     answer = await session.state.store.get(path)
     if not isinstance(answer, Found):

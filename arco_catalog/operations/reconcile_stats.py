@@ -37,14 +37,14 @@ class ReconcileStats:
     missing: list[JsonObject] = field(default_factory=list)
 
     def lacks(self, receipt: JsonObject) -> None:
-        """Counts a receipt that the reconciler found missing, and adds `receipt`, which describes it, to the examples
-        if there are fewer than `MAX_EXAMPLES`."""
+        """Counts a receipt that the reconciler found missing, and adds `receipt`, which describes it, with values that
+        `_cut` shortens, to the examples if there are fewer than `MAX_EXAMPLES`."""
         self.missing_count += 1
         self._keep([], [{name: _cut(value) if isinstance(value, str) else value for name, value in receipt.items()}])
 
     def fails(self, reason: str) -> None:
         """Counts a record that the reconciler could not read, or another failure such as a walk that did not end, and
-        adds the `reason` to the examples if there are fewer than `MAX_EXAMPLES`."""
+        adds the `reason`, which `_cut` shortens, to the examples if there are fewer than `MAX_EXAMPLES`."""
         self.unreadable_count += 1
         self._keep([_cut(reason)], [])
 

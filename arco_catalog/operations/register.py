@@ -194,8 +194,9 @@ class _Register(NamedChange):
         self, index: Index, document: JsonObject, replaced: RelationEntry | None
     ) -> Steps[list[Location]]:
         """Returns the locations that the metadata names: the relation's own, then the others that it writes to. Raises
-        `BadRequest` if one is not allowed, is taken by another relation than `replaced`, or contains a namespace's
-        folder, and `Forbidden` if the caller may not use it."""
+        `BadRequest` if one is not allowed, overlaps files that a purge deletes or, unless the operator allows overlaps,
+        is taken by another relation than `replaced` or fails `refuse_folders`, which compares it with the folders of
+        one or two namespaces; and `Forbidden` if the caller may not use it."""
         allowed = self.context.locations
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
@@ -212,9 +213,9 @@ class _Register(NamedChange):
 
     def _claim(self, attempt: Attempt) -> Write:
         """Returns the write that claims the file, so that the table that wrote it will not remove it, and then reads
-        the file again: a file that is there after the claim will not be removed (docs/decisions/0022). If the file is
-        removed or about to be, the write forgets the file that was loaded, and raises `AttemptAborted`: the next
-        attempt tries to load it again, and fails with the reason."""
+        the file again: a file that is there after the claim is removed by no cleaning or collection, only by a purge
+        (docs/decisions/0022). If the file is removed or about to be, the write forgets the file that was loaded, and
+        raises `AttemptAborted`: the next attempt tries to load it again, and fails with the reason."""
         location = Location.parse(self.file)
 
         async def claim_and_read_again() -> None:

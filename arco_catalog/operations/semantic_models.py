@@ -111,7 +111,7 @@ class _Replace(_Change):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         """Computes the replacement of the model's document. Raises the errors of `replace_semantic_model`, so also if
-        the model is not at the expected version."""
+        the model is not at the expected version, and `PendingTransaction` for a source that a transaction creates."""
         index = read_set.head.index
         yield Needs(keys=[self.key])
         entry = find_kind(index, self.namespace, self.name, KIND)

@@ -74,8 +74,8 @@ class UndropRequest:
 async def stray_catalogs(realm: Realm, session: Session) -> StrayCatalogs:
     """Returns all catalogs that have state in the folder of the realm's catalogs but no name: dropped ones, and ones
     that were never made completely; folders with a registry without commits are left out. It does not find a catalog
-    that lies directly in the realm, as the first one of a bootstrap does. Reads every registry that it finds. Raises
-    `StoreError`."""
+    that lies directly in the realm, as the first one of a bootstrap does. Reads the registry in every folder without a
+    name; one that can't be read goes into `errors`. Raises `StoreError`."""
     prefix = realm.root_of("")
     async with aclosing(list_objects(session.state, prefix)) as objects:
         roots = {prefix + each.key.removeprefix(prefix).partition("/")[0] async for each in objects}
@@ -126,8 +126,8 @@ async def read_catalog(session: Session, root: str) -> StrayCatalog | None:
 
 
 async def undrop_catalog(realm: Realm, session: Session, stray: StrayCatalog, request: UndropRequest) -> UndropResult:
-    """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Purges
-    that are under way become plain drops; the result names their tables, and the ones of purges that the drop
+    """Gives a catalog a name again, with the roles, grants and tombstones in its registry, under a fresh id. Unfinished
+    purges, begun or not, become plain drops; the result names their tables, and the ones of purges that the drop
     cancelled. `session` is a session of the realm's registry. Raises `AlreadyExists` for a name that is taken, and
     `BadRequest` for a catalog that exists, is being created or has another name, for an invalid name or properties, if
     no base location is known, and for locations that are not allowed or belong to another catalog now; `CommitFailed`

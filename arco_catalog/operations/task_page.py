@@ -94,7 +94,7 @@ def _start(position: JsonValue) -> tuple[Cursor | None, str]:
 
 def _items(state: State, page: Page) -> Sequence[_Item]:
     """Returns the tasks in a page of the store's listing, in order of keys: every task with versions there once, and
-    once more for every hint of it."""
+    every hint there as an item of the task that it names, which may be without versions."""
     items: dict[str, _Item] = {}
     for key in (listed.key for listed in page.entries):
         hint = state.paths.read_open_task(key)

@@ -91,8 +91,8 @@ class TransactionReadSet(ReadSet):
 
     @property
     def is_fresh(self) -> bool:
-        """Whether HEAD, and all that the read sets of the existing tables have, was read from the store for this
-        request."""
+        """Whether HEAD was read from the store for this request, and the pointers of the existing tables, too. Their
+        metadata files, which never change, may be from the cache."""
         return self.head_fresh and all(read_set.is_fresh for read_set in self.tables)
 
     def covers(self, write_set: WriteSet) -> bool:
@@ -131,9 +131,9 @@ class Transaction(Mutation[TransactionReadSet]):
 
     async def read(self, freshness: Freshness, rank: str) -> TransactionReadSet:
         """Reads the existing tables of the transaction concurrently, under one HEAD, which is the cached one, if there
-        is one and `freshness` is not `FRESH`; a table may be read under a later one to resolve its name. Does not read
-        tables to create, nor metadata files. A transaction with an intent on one of them may be waited for or aborted,
-        by `rank`."""
+        is one and `freshness` is not `FRESH`; a table may be read under a later one to resolve an intent on the name.
+        Does not read tables to create, nor metadata files. A transaction with an intent on one of them may be waited
+        for or aborted, by `rank`."""
         head = self.state.cached_head() if freshness is not Freshness.FRESH else None
         head_fresh = head is None
         head = head or await self.state.head()
@@ -164,8 +164,9 @@ class Transaction(Mutation[TransactionReadSet]):
 
     async def plan(self, read_set: TransactionReadSet, attempt: Attempt) -> TransactionCommit | NoOp | Prerequisite:
         """Plans the changes of all tables, and drafts the new ones. Returns the commit, even if no table changes, or a
-        `Prerequisite`: to settle old intents if there are many, another transaction that has one of the names, or to
-        reserve locations, in this order. Raises `Refusal` and `StoreError`."""
+        `Prerequisite`, in this order: if there are new tables, to settle old intents, once and if there are many, or
+        another transaction that has one of the new names; or to reserve locations. Raises `Refusal` and
+        `StoreError`."""
         reservation: Prerequisite | None = None
         changes: list[ChangedRelation | UnchangedRelation] = []
         for committer, part in zip(self.commits, read_set.tables, strict=True):
@@ -205,9 +206,9 @@ class Transaction(Mutation[TransactionReadSet]):
 
     async def validate(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
         """Reads HEAD of the registry, after the pointers' versions were read (docs/design/commit.md#rule-4). Returns
-        None if HEAD is the same, or if the transaction creates no tables, no other table is being purged where it adds
-        files, and every table's name still means the same entity, which holds all locations that the commit names; else
-        a fresh read set to plan on."""
+        None if HEAD is the same, or if the transaction creates no tables, every table's name still means the same
+        entity, which holds all locations that the commit names, and no file is added to a place outside of these where
+        another table is being purged; else a fresh read set to plan on."""
         head = await self.state.head()
         if head.version == read_set.head.version:
             return None
@@ -226,9 +227,9 @@ class Transaction(Mutation[TransactionReadSet]):
     async def take_turn(self, read_set: TransactionReadSet, losses: int, rank: str) -> TransactionReadSet | None:
         """Takes turns at the tables that other writers have changed since the last plan, or gives way to those of
         others there, one after the other in the order of the tables' ids, so that transactions do not wait for each
-        other (docs/design/commit.md#turns). Returns the fresh read set to plan on; None if that is `read_set`, because
-        no turn was taken, or a table does not meet the requirements of its commit any more, for which no turn is
-        taken."""
+        other (docs/design/commit.md#turns). Returns the fresh read set to plan on, also if it only gave way; None if
+        that is `read_set`, because it did neither. It does neither at any table if one is seen not to meet the
+        requirements of its commit any more."""
         parts = [*zip(self.commits, read_set.tables, strict=True)]
         if any(part.pointer is not None and each.is_conflict(part.pointer, part.base) for each, part in parts):
             return None

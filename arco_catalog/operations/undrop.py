@@ -66,8 +66,8 @@ async def undrop(session: Session, namespace: Namespace, name: str, *, force: bo
     Raises `NoSuchTable` if there is none, or it was purged, or the caller may not know of it; `Forbidden` if the caller
     may not restore it; `NoSuchNamespace`; `AlreadyExists` if the name is taken; `BadRequest` if a location overlaps
     another entity's, or a manifest list lies in no store of this catalog; `CommitFailed` once the purge has begun; and
-    `NotFound` if a file is missing, or the metadata file can't be parsed. With `force` it restores a table although
-    manifest lists are missing or can't be checked, but never without the metadata file.
+    `NotFound` if a file is missing, or a table's metadata file can't be parsed. With `force` it restores a table
+    without parsing that file, and although manifest lists are missing or can't be checked, but never without it.
     """
     return await run(session, _Undrop(session, namespace, name, force=force))
 
@@ -210,7 +210,8 @@ class _Undrop(NamedChange):
         return Scan(tombstones_of(self.namespace, self.name))
 
     def _newest(self, index: Index) -> RelationEntry | None:
-        """Returns the tombstone that the latest drop left under the name, or None if nothing was dropped under it."""
+        """Returns the tombstone that the latest drop left under the name, or None if there is none: nothing was dropped
+        under it, or the tombstones were collected since."""
         newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(self.namespace, self.name)))
         return None if newest is None else RelationEntry(newest)
 

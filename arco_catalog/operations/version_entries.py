@@ -36,7 +36,8 @@ def version_id(entity: str, file: MetadataFile) -> str:
 
 def version_entry(entity: str, commit: PastCommit, snapshots: SnapshotsById, *, current: bool) -> JsonObject:
     """Returns the entry of a version in the timeline of an entity. `snapshots` are those that the current metadata
-    still has; `current` is whether it is the current version."""
+    still has, by which the first `MAX_SNAPSHOTS` added ones are described; `current` is whether it is the current
+    version."""
     receipt = commit.receipt or {}
     added = added_snapshot_ids(receipt)
     described: list[JsonValue] = [_snapshot(number, snapshots.get(number)) for number in added[:MAX_SNAPSHOTS]]

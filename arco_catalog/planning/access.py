@@ -29,7 +29,7 @@ class Securable:
 
     @property
     def is_dropped(self) -> bool:
-        """Whether this is a dropped table or view."""
+        """Whether this is a dropped relation: a table, a view, a generic table or a semantic model."""
         return self.name is None and self.entity is not None
 
     def __str__(self) -> str:

@@ -53,8 +53,8 @@ def borrow(
 ) -> Steps[Loans]:
     """Computes the loans of the table `entity` in this namespace with these paths added: a loan is a path outside of
     the table's locations from which it takes files. Of too many, some are replaced by their parents. Raises
-    `BadRequest` for a path where a purge runs, and for too many paths, `Forbidden` if the caller may not take files
-    from one, and `PendingTransaction` if a hold there is an intent."""
+    `BadRequest` for a path where a purge runs, and for too many paths. Only where privileges are enforced, it raises
+    `Forbidden` if the caller may not take files from one, and `PendingTransaction` if a hold there is an intent."""
     yield from refuse_purged(index, paths, entity)
     grown = merged(loans, paths, (yield from namespace_location(index, namespace)))
     yield from _check_rights(context, index, paths, namespace, entity)
@@ -67,8 +67,8 @@ def _check_rights(
     context: Context, index: Index, paths: Collection[Location], namespace: Namespace, entity: str
 ) -> Steps[None]:
     """Raises `Forbidden` for a path outside of the namespace's location, unless the caller has CATALOG_MANAGE_CONTENT,
-    and for a path at the location of another table whose files the caller may not write. All pass if privileges are not
-    enforced."""
+    and for a path at the location of another table whose files the caller may not write. Raises
+    `PendingTransaction` for a hold there that is an intent. All pass if privileges are not enforced."""
     if context.holds is None:
         return
     yield from check_inside_namespace(context, index, paths, namespace)

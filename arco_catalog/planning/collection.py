@@ -123,8 +123,8 @@ def is_expired(tombstone: Tombstone, now_ms: int, retention: Retention) -> bool:
 
 def expire(index: Index, seen: Tombstone) -> Steps[Edits]:
     """Returns the index changes that remove the tombstone `seen` with its holds and loans; none if the index has
-    another tombstone by now, for example because the drop was undone, or if its purge has begun. For a followed table
-    they keep the time of the last notification (docs/design/polaris.md#rule-12)."""
+    another tombstone by now, for example because the drop was undone, or if the purge is under way. For a followed
+    table they keep the time of the last notification (docs/design/polaris.md#rule-12)."""
     yield Needs(keys=[seen.key])
     if index.get(seen.key) != seen.json or purge_began(seen.json):
         return {}

@@ -95,8 +95,9 @@ class Creator(ABC):
         return self.already_there() if same else self.semantics.name_taken(by, self.namespace, self.name)
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
-        """Raises `BadRequest` if a location overlaps another entity's or is the folder of a namespace, and for files of
-        the first metadata in other paths that are not allowed; `Forbidden` if the caller may not choose one; and
+        """Raises `BadRequest` if a location overlaps another entity's, or is or contains the folder of a namespace (if
+        the operator allows overlaps, only if it overlaps that of a dropped table that is being purged), and for files
+        of the first metadata in other paths that are not allowed; `Forbidden` if the caller may not choose one; and
         `PendingTransaction`. `entity` is the id that the attempt generated for the new table or view."""
         borrowed = self._borrowed(locations)
         check_added(self.context.locations, borrowed)

@@ -76,7 +76,8 @@ class TableFromCommit(Creator):
         return table.explicit_locations(self.commit)
 
     def leading_files(self) -> Iterable[str]:
-        """Returns the manifest lists and statistics files that the commit adds."""
+        """Returns the manifest lists, manifests of old snapshots without a list, and statistics files that the commit
+        adds."""
         return table.added_leading_files(self.commit)
 
 

@@ -26,7 +26,8 @@ def transactions_of(entries: Iterable[RelationEntry], pointers: Mapping[str, Poi
 def is_unmoved(entry: RelationEntry | None, before: Observation, now: Observation) -> bool:
     """Whether a name had one meaning from the reads of one collection to those of the next, if HEAD has this entry for
     it at a time between: the pointer has one version, and the decision that was read for an intent on the name or
-    pointer is the same."""
+    pointer is the same. No pointer is needed, and it is True, if there is no entry, if the transaction of an intent
+    on the name has not committed in both collections, and for a table that follows another catalog's."""
     if entry is None:
         return True
     if entry.transaction is not None:

@@ -113,7 +113,8 @@ def merge(operations: Sequence[FeedRecord], chains: Sequence[Chain]) -> list[Fee
 
 
 def is_creation(record: FeedRecord) -> bool:
-    """Whether a record is of the commit by which a table or view was created."""
+    """Whether a record is of the commit by which a table or view was created; False for a record without a receipt, by
+    which that is known."""
     details = record.details
     return record.kind == "commit" and "attempt" in details and details.get("previous_metadata_location") is None
 

@@ -49,8 +49,8 @@ def kind_of(operation: JsonObject) -> str:
 def requirement_of(index: Index, operation: JsonObject) -> Steps[Requirement]:
     """Returns what a caller must hold to see an operation: the privilege to read the object that it is about, where one
     of the operation's names still has that object, or a tombstone of it that was dropped from the present namespace of
-    the name; in all other cases the privilege on the catalog. A name alone gives no right to see what earlier objects
-    of this name were."""
+    the name; in all other cases, and to see that a policy was attached or detached, the privilege on the catalog. A
+    name alone gives no right to see what earlier objects of this name were."""
     kind = kind_of(operation)
     entity = optional_text(operation, "entity")
     if entity is None or kind in ("catalog", "role") or "target" in operation:
@@ -85,7 +85,8 @@ def _present(index: Index, kind: str, namespace: Namespace, name: str | None, en
 
 def undo_of(index: Index, operation: JsonObject, undrop_ms: int) -> Steps[JsonObject | None]:
     """Returns whether an undrop would undo this drop now, by the registry alone, until when, and what prevents it; None
-    for an operation of another kind. `undrop_ms` is how long the tombstone of a plain drop is kept, in milliseconds."""
+    for an operation of a kind that is not in `DROPS`, such as the drop of a namespace. `undrop_ms` is how long the
+    tombstone of a plain drop is kept, in milliseconds."""
     entity, name = optional_text(operation, "entity"), optional_text(operation, "name")
     if operation.get("kind") not in DROPS or entity is None or name is None:
         return None

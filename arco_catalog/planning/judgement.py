@@ -175,7 +175,7 @@ def judge_service(standing: Standing, requirements: Sequence[Requirement], itsel
     """Returns if the caller has all required privileges on the realm itself. `itself` is the name of the principal that
     the request changes, if it changes one: a principal may rotate its own credentials without a privilege, and even if
     it must rotate them first. Raises `Forbidden` for a missing privilege, and for a caller who must rotate credentials
-    first."""
+    first. Without requirements every caller is let through, also before the rotation."""
     for requirement in requirements:
         own = itself == standing.name and requirement.privilege is Privilege.PRINCIPAL_ROTATE_CREDENTIALS
         if not own:

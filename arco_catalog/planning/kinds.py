@@ -82,9 +82,10 @@ class Semantics(ABC):
     def files_that_left_the_log(
         self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None
     ) -> Sequence[str]:
-        """Returns the metadata files that the table has written itself and that may be deleted once `document` is
-        committed on `base`, the document in the file `base_file`; `registered_from` is the file from which the table
-        was registered, which is not its own, None if it was not. Empty for views."""
+        """Returns the metadata files in the log of `base` that the log of `document` does not have, that the table has
+        written itself, and that may be deleted once `document` is committed on `base`, the document in the file
+        `base_file`. `registered_from` is the file from which the table was registered, None if it was not; it and the
+        files before it are not the table's own. Empty for views, and unless the properties request the deletion."""
         return ()
 
     def logged_files(self, document: JsonObject) -> Sequence[str]:
@@ -92,11 +93,13 @@ class Semantics(ABC):
         return ()
 
     def leading_files(self, document: JsonObject) -> Sequence[str]:
-        """Returns the manifest lists and statistics files to which a document refers; empty for views."""
+        """Returns the manifest lists, manifests of old snapshots without a list, and statistics files to which a
+        document refers; empty for views."""
         return ()
 
     def added_leading_files(self, commit: AnyCommit) -> Sequence[str]:
-        """Returns the manifest lists and statistics files that a commit adds; empty for views."""
+        """Returns the manifest lists, manifests of old snapshots without a list, and statistics files that a commit
+        adds; empty for views."""
         return ()
 
     def no_such(self, index: Index, namespace: Namespace, name: str) -> Refusal:
@@ -165,7 +168,8 @@ class TableSemantics(Semantics):
         return table.added_snapshot_ids(commit)
 
     def engine(self, commit: AnyCommit) -> str | None:
-        """Returns the engine that one of the first summaries of the new snapshots names; None if none does."""
+        """Returns the engine of the new snapshots, such as `spark/3.5.1`, by the first of the first 100 summaries that
+        names one, or `trino` by the field of a Trino query; None if none of them has either."""
         assert isinstance(commit, table.Commit)
         return table.engine_of(commit)
 
@@ -181,11 +185,13 @@ class TableSemantics(Semantics):
         return table.logged_files(document)
 
     def leading_files(self, document: JsonObject) -> Sequence[str]:
-        """Returns the manifest lists and statistics files to which a table's metadata refer."""
+        """Returns the manifest lists, the manifests of old snapshots without a list, and the statistics files to which
+        a table's metadata refer."""
         return table.leading_files(document)
 
     def added_leading_files(self, commit: AnyCommit) -> Sequence[str]:
-        """Returns the manifest lists and statistics files that a commit to a table adds."""
+        """Returns the manifest lists, the manifests of old snapshots without a list, and the statistics files that a
+        commit to a table adds."""
         assert isinstance(commit, table.Commit)
         return table.added_leading_files(commit)
 
@@ -207,7 +213,7 @@ class ViewSemantics(Semantics):
         return view.check_registered_view(document, checkpoint)
 
     def uuid(self, document: JsonObject) -> str | None:
-        """Returns the uuid of the view."""
+        """Returns the uuid of the view, never None: the metadata of a view always have one."""
         return view.view_uuid(document)
 
     def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:

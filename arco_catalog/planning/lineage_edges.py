@@ -162,7 +162,7 @@ def matches(event: RunEvent, written: DatasetRef, started_ms: int | None, commit
     """Returns the commits of a run to an output: the one with the snapshot that the event names; or else those
     with receipts that name the run; or else the only one that the event's sender made during the run, if the start is
     known. Commits before the start do not count: after a statement that wrote nothing, engines name the snapshot that
-    was current before."""
+    was current before. Commits more than `TOLERANCE_MS` after the event's time do not count, either."""
     within = [
         commit
         for commit in commits
@@ -216,8 +216,9 @@ def _as_read(
     read: DatasetRef, written: DatasetRef, match: Match | None, snapshots: Mapping[str, Sequence[int | None]]
 ) -> DatasetRef:
     """Returns an input with the snapshot that was read. Engines that change a table, as by MERGE, may name the snapshot
-    that they have written as the one that they read: it is replaced by another one that the run's events name for this
-    input, or by None."""
+    that they have written as the one that they read: it is replaced by the first entry of `snapshots` for this input
+    that is another id or None, even if ids follow that None; without such an entry by None. Only the ids of snapshots
+    are compared, not the tables."""
     added = (written.snapshot_id,) if match is None else match.commit.added
     if read.snapshot_id is None or read.snapshot_id not in added:
         return read

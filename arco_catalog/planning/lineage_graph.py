@@ -228,8 +228,9 @@ class _Search:
                 self._graph.edges[identity] = edge
 
     def _add_servo_edge(self, commit: Commit) -> None:
-        """Adds the edge of a commit by a Servo task, unless an event has one for the commit. If the graph has
-        `MAX_EDGES` edges, it notes that limit instead. A commit of another source adds none."""
+        """Adds the edge of a commit by a Servo task, unless the graph has an edge of an event for the commit; an edge
+        that another one of the job replaced is not in the graph. If the graph has `MAX_EDGES` edges, it notes
+        that limit instead. A commit of another source adds none."""
         graph, entity = self._graph, commit.entity
         known = {edge.match.commit.commit_key for edge in graph.edges.values() if edge.match is not None}
         if not commit.is_servo or commit.commit_key in known:
@@ -241,7 +242,8 @@ class _Search:
 
     def _node_of(self, dataset: DatasetRef, sender: str | None, distance: int) -> Steps[str]:
         """Returns the key of the node of a dataset that an event of the principal `sender` names. The node is added if
-        it is new. If the graph is full, notes that limit and returns an empty key."""
+        it is new. If the graph is full, a dataset that was met before still gives the key of a node that is there;
+        for any other one, notes that limit and returns an empty key."""
         nodes, name = self._graph.nodes, (str(dataset), *dataset.further)
         hidden = f"{sender}\n{dataset}"
         if name in self._keys:

@@ -169,7 +169,8 @@ def _of_tables(
 
 
 def _miss(dataset: DatasetRef, table: GraphTable, catalogs: Collection[str]) -> tuple[NoEdge, str] | None:
-    """Returns why a dataset that has the name of a table does not mean it; None if it has another name."""
+    """Returns why a dataset does not mean a table although one of the dataset's names is the table's full name, or ends
+    with it after a dot; None if no name does. The caller has found already that the dataset means no table."""
     name = dotted(table.namespace, table.name)
     for where, spelled in _names(dataset):
         if spelled != name and not spelled.endswith(f".{name}"):

@@ -44,7 +44,8 @@ def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:
 
 
 def called(kind: str) -> str:
-    """Returns the words for a kind of object in messages, such as `generic table` for `generic-table`."""
+    """Returns the words for a kind of object in messages, such as `generic table` for `generic-table`; `table or view`
+    for `table-like`."""
     return "table or view" if kind == "table-like" else kind.replace("-", " ")
 
 
@@ -75,8 +76,8 @@ def not_of_kind(index: Index, kind: str, namespace: Namespace, name: str) -> Ref
 
 
 def check_plain_name(kind: str, name: str) -> str:
-    """Returns the name if it has 1 to `MAX_PLAIN_NAME` letters, digits, '-' and '_', as names of this kind must. Raises
-    `BadRequest`."""
+    """Returns the name if it has 1 to `MAX_PLAIN_NAME` ASCII letters, ASCII digits, '-' and '_', as names of this kind
+    must. Raises `BadRequest`."""
     if not _PLAIN.fullmatch(name) or len(name) > MAX_PLAIN_NAME:
         raise BadRequest(
             f"Invalid request.name: a {called(kind)} has 1 to {MAX_PLAIN_NAME} characters, each a letter, a digit, '-' "

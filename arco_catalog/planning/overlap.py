@@ -23,9 +23,9 @@ from arco_catalog.state.needs import Needs, Steps
 def require_free_locations(
     context: Context, index: Index, locations: Sequence[Location], namespace: Namespace, *, fresh: str | None = None
 ) -> Steps[None]:
-    """Raises `BadRequest` if a new entity in a namespace may not have one of these locations, because it is taken, or
-    is or contains a namespace's folder, and the errors of `check_choice` and `refuse_overlap`. `fresh` is an entity id
-    that this request generated (see `overlapping`)."""
+    """Raises the errors of `check_choice`, `refuse_overlap` and `refuse_folders`, in this order, if a new entity in a
+    namespace may not have one of these locations. If the operator allows overlaps, only `check_choice` and purges
+    under way still count. `fresh` is an entity id that this request generated (see `overlapping`)."""
     yield from check_choice(context, index, locations, namespace, fresh=fresh)
     yield from refuse_overlap(context, index, locations, fresh=fresh)
     yield from refuse_folders(context, index, locations, namespace, fresh=fresh)
@@ -62,8 +62,8 @@ def refuse_overlap(
 
 
 def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Steps[None]:
-    """Raises `BadRequest` if a dropped table other than `entity` is being purged at one of these paths, so that no
-    table may refer to files there."""
+    """Raises `BadRequest` if one of these paths equals or is inside a location where a dropped table other than
+    `entity` is being purged, so that no table may refer to files there."""
     for folder in folders:
         purging = yield from purging_at(index, folder, entity)
         if purging is not None:
@@ -81,8 +81,8 @@ def namespace_location(index: Index, namespace: Namespace) -> Steps[Location | N
 
 
 def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
-    """Returns the description of a holder for an error: its kind and name if the caller may list it, else no name, and
-    the entity id only if privileges are not enforced."""
+    """Returns the description of a holder for an error: kind and name, without the id, if the name is found and the
+    caller may list it; else no name, and the entity id only if privileges are not enforced."""
     if len(holder.name) > 1:
         namespace, name = holder.name[:-1], holder.name[-1]
         yield Needs(keys=[relation_key(namespace, name)])

@@ -88,7 +88,7 @@ class Question:
 
 
 def realm_questions(requirements: Iterable[Requirement]) -> Sequence[Question]:
-    """Returns the questions about privileges on the realm itself."""
+    """Returns one question about the realm itself for every requirement; the caller passes none on a catalog."""
     return [Question(each.privilege.value, "ROOT", None) for each in requirements]
 
 

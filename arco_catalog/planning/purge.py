@@ -142,11 +142,13 @@ def begin(
 ) -> Steps[Edits | None]:
     """Returns the index changes that begin a purge, or those of a fence if another lease began it; None if this lease
     has written one of these already. `fence` is the number of the task's version with which this lease began.
-    `store_ms` is a time that the store's clock has passed. With `anti_join` live tables may overlap the purged one.
+    `store_ms` is a time that the store's clock has passed. With `anti_join` other tables, live or dropped, may overlap
+    the purged one or borrow from it.
 
     Raises `NothingToPurge` if the drop was undone or the purge has ended, `TooEarly` before the time to undo the drop
     has passed, and with `anti_join` while an overlapping purge runs, `LeaseFenced` if a later lease has written the
-    tombstone, `InTheWay` if another entity prevents the purge, `ClosedCatalog`, and `PendingTransaction`.
+    tombstone, `ClosedCatalog`, and only without `anti_join` `InTheWay` if another entity prevents the purge, and
+    `PendingTransaction`.
     """
     yield from require_open(index)
     tombstone = yield from _current_tombstone(index, planned, fence)
@@ -209,9 +211,10 @@ def _fenced_by(tombstone: Tombstone) -> LeaseFenced:
 
 
 def _current_tombstone(index: Index, planned: Tombstone, fence: int) -> Steps[Tombstone]:
-    """Returns the present tombstone of a planned purge, for the lease with this `fence`. Raises `NothingToPurge` if the
-    drop was undone or the purge taken back, if it is over, or if the table was dropped a second time since, and
-    `LeaseFenced` if a later lease has written the tombstone, also one that gave the purge up."""
+    """Returns the present tombstone of a planned purge, for the lease with this `fence`, also if `give_up` ended the
+    purge. Raises `NothingToPurge` if the drop was undone, a restore of the catalog took the purge back, it is over, or
+    the table was dropped a second time since, and `LeaseFenced` if a later lease has written the tombstone, also one
+    that gave the purge up."""
     found = yield from tombstone_with(index, planned.key, str(planned.task))
     if found is None:
         raise NothingToPurge("the drop was undone, or a restore of the catalog took the purge back")
@@ -225,8 +228,8 @@ def _current_tombstone(index: Index, planned: Tombstone, fence: int) -> Steps[To
 
 
 def _wait_for_purges(index: Index, tombstone: Tombstone) -> Steps[None]:
-    """Raises `TooEarly` while an overlapping purge runs, and `PendingTransaction`. Two such purges must not run at
-    once, because each would keep the files to which the other's table refers."""
+    """Raises `TooEarly` while an overlapping purge runs; live tables and intents do not count. Two such purges must not
+    run at once, because each would keep the files to which the other's table refers."""
     for normal in tombstone.locations:
         location = Location.of_normal(normal)
         holder = yield from overlapping(index, location, but=[tombstone.entity], purging_only=True)

@@ -65,7 +65,8 @@ class RelationCommit:
 
     @cached_property
     def requests_rebase(self) -> bool:
-        """Whether the commit is an append that requests to be rebased (docs/design/appends.md)."""
+        """Whether the commit has two updates, no more, and requests that the append is rebased
+        (docs/design/appends.md)."""
         return self.semantics.requests_rebase(self.commit)
 
     @cached_property

@@ -119,7 +119,8 @@ class SnapshotExpiry:
 
 
 def positive_number(value: JsonValue) -> int:
-    """Returns a setting that is a whole number of at least 1. Raises `ValueError` for any other value."""
+    """Returns a setting that is a whole number of at least 1, also one that is written as a string of digits. Raises
+    `ValueError` for any other value."""
     text = str(value)
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"expected a whole number of at least 1, got {text}")
@@ -127,8 +128,8 @@ def positive_number(value: JsonValue) -> int:
 
 
 def days_of(value: JsonValue) -> float:
-    """Returns a setting that is a number of days from 0 to below `MAX_DAYS`, perhaps with a fraction. Raises
-    `ValueError` for any other value."""
+    """Returns a setting that is a number of days from 0 to below `MAX_DAYS`, perhaps with a fraction, or a string that
+    `float` reads as one. Raises `ValueError` for any other value."""
     try:
         number = float(str(value))
     except ValueError:

@@ -46,16 +46,19 @@ class Access(ABC):
 
     async def prepare(self, state: State, head: RegistryState, requirements: Requirements) -> None:
         """Queries a policy at once about all of these requirements, before `held` and `holds` are called for them one
-        by one. By default, without a policy, it does nothing, and does not even compute the requirements."""
+        by one. By default, without a policy, it does nothing, and does not even compute the requirements. Raises
+        `Unavailable` if the policy can't be queried."""
         return None
 
     async def lists(self, state: State, head: RegistryState, items: Sequence[Requirement]) -> Sequence[bool]:
-        """Returns for each item of a list that the caller may read whether the caller may see it, by the privilege to
-        list that object: by default, a caller who may read a list sees all of it."""
+        """Returns for each item of a list that the caller may read whether a policy lets the caller see it, by the
+        privilege to list that object. By default, without a policy, a caller who may read a list sees all of it. Raises
+        `Unavailable` if the policy can't be queried."""
         return [True] * len(items)
 
     async def page_key(self) -> bytes | None:
-        """Returns the key that seals page tokens, or None if page tokens are not sealed, as by default."""
+        """Returns the key that seals page tokens, which it creates in the store if there is none yet; None if page
+        tokens are not sealed, as by default."""
         return None
 
     @property
@@ -68,44 +71,48 @@ class Access(ABC):
     @abstractmethod
     async def read(self, freshness: Freshness) -> None:
         """Reads the caller's rights in the realm, from a cache if `freshness` allows it, unless they were read from the
-        store for this request. It refuses no request: `judge` does. Raises `CatalogChanged` if the realm has another
-        version of the catalog's entry than this request uses."""
+        store for this request, or `judge` takes them from the HEAD. It refuses no request: `judge` does. A read from
+        the store raises `CatalogChanged` if the realm has another version of the catalog's entry than this request
+        uses, or another catalog of the name."""
 
     @abstractmethod
     async def has_changed(self) -> bool:
         """Reads the caller's rights from the store, and returns whether they differ from the rights that were read
         before, or the catalog no longer exists. Returns False without reading if the rights were read from the store
-        for this request. Raises `CatalogChanged` as `read` does."""
+        for this request, or `judge` takes them from the HEAD. Raises `CatalogChanged` as `read` does."""
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:
         """Returns if this HEAD and the caller's rights, as last read, allow the request. Raises `UnknownPrincipal` if
-        the caller's principal or token is no longer valid, `NoSuchWarehouse` if the catalog does not exist, `Forbidden`
-        for a missing privilege, the error for an object that does not exist if the caller may not know of it, and
-        `BadRequest` if the caller may not name a source."""
+        the caller's principal or token is no longer valid, `NoSuchWarehouse` if the catalog does not exist or is hidden
+        from the caller, `Forbidden` for a missing privilege, or a secret that must be rotated first, the error for an
+        object that does not exist if the caller may not know of it, `BadRequest` if the caller may not name a source,
+        and `Unavailable` if a policy can't be queried."""
 
     @abstractmethod
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         """Whether the loaded segments of this index and the caller's rights, as last read, show that the request is
-        allowed; False if it is not, or if a segment is missing. Reads nothing. Appends the lookups in the index to
-        `lookups`."""
+        allowed; False if it is not, if a segment is missing, or if a policy has not allowed it shortly before. Reads
+        and queries nothing. Appends the lookups in the index to `lookups`."""
 
     @abstractmethod
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
         """Computes the error for a caller without the privilege of one further requirement, besides those of the
-        route and body, by the rights as last read: the error of `judge`. None for a caller who has the privilege."""
+        route and body, by the rights as last read: the error of `judge`. None for a caller who has the privilege.
+        `Unavailable` is raised, not returned, if a policy can't be queried."""
 
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
         """Computes whether the caller, by the rights as last read, has the privilege of one further requirement,
-        besides those of the route and body."""
+        besides those of the route and body. Raises `Unavailable` as `refusal` does."""
         return (yield from self.refusal(index, requirement)) is None
 
     @abstractmethod
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
-        """Returns those of these privileges that the caller has on a securable, by this HEAD. The rights must have been
-        read (`read`) before."""
+        """Returns those of these privileges that the caller has on a securable, by this HEAD; none if the caller must
+        rotate a secret first. The rights must have been read (`read`) before. Raises `Unavailable` if a policy can't be
+        queried."""
 
 
 class UnrestrictedAccess(Access):

@@ -76,8 +76,9 @@ class AppendRebaser:
 
     async def _target(self, base: CurrentRelation) -> tuple[Append, AppendTarget]:
         """Returns the append of the commit, and the present snapshot of the branch, by the metadata of `base`. Raises
-        `NotRebasable` if there is no such append or snapshot, or a manifest list of theirs, or the folder for the new
-        one, is not at a place that `_check_places` allows."""
+        `NotRebasable` as `append_of` and `read_target` do, for example if the table does not allow it, and if a
+        manifest list of these or of the client's parent, or the folder for the new one, is not at a place that
+        `_check_places` allows."""
         append = append_of(self._commit)
         read = partial(read_target, append, base.body, base.pointer.metadata.location)
         target = await off_loop(len(base.body), read)
@@ -86,9 +87,9 @@ class AppendRebaser:
         return append, target
 
     async def _read(self, base: CurrentRelation, append: Append, target: AppendTarget) -> _AddedManifests:
-        """Returns the manifests that the append adds, with the files in them, and checks that the table may have them.
-        Reads them, and takes memory for them, unless that was done for this request with the same parent list. Raises
-        as `rebase` does."""
+        """Returns the manifests that the append adds, with the counts of the files in them, and checks that the table
+        may have them. Reads them, and takes memory for them, unless that was done for this request with the same parent
+        list. Raises as `rebase` does."""
         added = self._added
         if added is None or added.parent_list != target.parent_list:
             manifests = await self._compare(append, target.parent_list)
@@ -112,8 +113,9 @@ class AppendRebaser:
     async def _read_files(
         self, base: CurrentRelation, append: Append, added: Sequence[ManifestFile]
     ) -> Sequence[AddedFiles]:
-        """Reads the manifests that an append adds, one after the other, and returns the files in each, checked. Raises
-        as `rebase` does."""
+        """Reads the manifests that an append adds, one after the other, checks the files in each, and returns only the
+        counts of them (`AddedFiles`), in order. Before it reads any, checks the limit of the files and the places.
+        Raises as `rebase` does."""
         if sum(each.added_files_count for each in added) > MAX_ADDED_FILES:
             raise NotRebasable(f"the commit adds more than {MAX_ADDED_FILES:,} data files, the limit of a rebase")
         self._check_places(base, [each.manifest_path for each in added])

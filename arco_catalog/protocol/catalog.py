@@ -247,14 +247,16 @@ class Session:
         return await self.access.held(self.state, head, privileges, on)
 
     async def identify(self) -> None:
-        """Computes the identity of a request with a key, unless that is done, in a worker thread if the body is long:
-        `marker` needs it. Does nothing without a key. Raises `BadRequest` if the body has no canonical form."""
+        """Computes the identity of a request with a key, unless that is done, in a worker thread if the body is long.
+        Without this call `marker` does it on the event loop. Does nothing without a key. Raises `BadRequest` if the
+        body has no canonical form."""
         if self.request.key is not None and self._identity is None:
             self._identity = await off_loop(self.request.body_bytes, self.request.identity)
 
     def marker(self) -> MarkerLog | None:
-        """Returns the marker of the request's idempotency key, with nothing read from it yet, and records the key in
-        the request's statistics; returns None without a key. Raises `BadRequest` if the body has no canonical form."""
+        """Returns the marker of the request's idempotency key, with nothing read from it yet, and records the beginning
+        of the key's hash, never the key, in the request's statistics; returns None without a key. Raises `BadRequest`
+        if the body has no canonical form."""
         if self.request.key is None:
             return None
         key_hash = self.request.key_hash()

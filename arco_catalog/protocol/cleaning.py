@@ -22,9 +22,9 @@ AT_ONCE = 16
 
 async def remove_old_files(session: Session, entity: str, files: Sequence[Location]) -> None:
     """Removes these metadata files, which left the entity's metadata log, except each that is at a location of another
-    entity, also of a dropped one, by the cached HEAD if there is one, or that a registration has claimed. Removes none
-    in a copy of another catalog (docs/recovery.md#copies). A `StoreError` or `CatalogError` is only counted and logged,
-    and the file stays; one before the first removal keeps all files."""
+    entity, also of a dropped one, by the cached HEAD, or, if none is cached, by HEAD as it is read now, or that a
+    registration has claimed. Removes none in a copy of another catalog (docs/recovery.md#copies). A `StoreError` or
+    `CatalogError` is only counted and logged, and the file stays; one before the first removal keeps all files."""
     state = session.state
     try:
         head = state.cached_head() or await state.head()

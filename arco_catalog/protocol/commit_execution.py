@@ -39,8 +39,9 @@ class CommitExecution(ABC):
         """Sends the compare-and-swap, which is the commit point. If it commits at another version than that of the
         plan, it first calls `revalidate` for that version, and sends nothing if that returns False. Returns
         `PreconditionFailed` if nothing was sent for that reason, or if another write applied first, which may be an
-        earlier sending of this one. Raises `CommitStateUnknown`, `StoreError` if nothing was sent, and `AttemptAborted`
-        if the attempt can no longer commit."""
+        earlier sending of this one. Raises `CommitStateUnknown`, `StoreError`, after which the attempt may have
+        committed nevertheless, or may yet, through a proposal or a transaction, and `AttemptAborted` if the attempt can
+        no longer commit."""
 
     def after_writes(self) -> list[Write]:
         """Returns the planned commit's writes that follow the compare-and-swap, at best effort. Makes none of them."""

@@ -61,8 +61,9 @@ class CommitLoop(Generic[V]):
         deadline. Returns the answer: of the commit, of an attempt that is seen to have committed before, or of a
         mutation that changes nothing; which of them is in the request's statistics. With a key, a refusal and the
         answer of a mutation that changes nothing are first put into the final slot. `freshness` is that of the first
-        read. Raises `Refusal`, `Superseded` when another sending answers instead, `CatalogChanged`,
-        `CommitStateUnknown`, and `StoreError`, also after the deadline."""
+        read. Raises `Refusal`, `Superseded` when another sending answers instead, `CatalogChanged`, any other
+        `Unavailable`, `SegmentGone` if the cached HEAD is too old, `CommitStateUnknown`, and `StoreError`, also after
+        the deadline."""
         read_set: V | None = None
         while True:
             self.session.check_deadline()
@@ -203,8 +204,9 @@ class CommitLoop(Generic[V]):
     async def execute(self, plan: PlannedCommit, read_set: V) -> tuple[bool, V | None]:
         """Carries out a plan, if it is still valid and the swap applies, and then makes what follows the commit, and
         records it in the request's statistics. Returns whether it was committed, and if not the read set to plan on
-        again, None to read everything again. An attempt that can never commit is replaced by another one. After a lost
-        compare-and-swap or an attempt that can't commit it calls `back_off`, which waits or postpones the wait."""
+        again, None to read everything again. An attempt that can never commit is replaced by another one. If the
+        compare-and-swap was lost, or the attempt proved unable to commit while it was carried out, it calls `back_off`,
+        which waits or postpones the wait, and returns None; it does not call it if it returns a read set."""
         declared = self.attempts.declared
         if declared is not None and not declared.covers(plan.write_set):
             # Evidence is searched in the declared write set: a commit elsewhere would be taken for another attempt's.
@@ -280,8 +282,9 @@ class CommitLoop(Generic[V]):
 
     async def back_off(self) -> None:
         """Counts a conflict, and waits a random time that grows with the number of conflicts, after a lost
-        compare-and-swap or an aborted attempt. A pause so long that the deadline may pass, or the evidence be
-        forgotten, is postponed until a read has shown whether our own write had applied."""
+        compare-and-swap or an aborted attempt. While one of our own attempts is in doubt, a pause so long that the
+        deadline may pass, or the evidence be forgotten, is postponed until a read has shown whether our own write had
+        applied; without such an attempt no pause is postponed."""
         self.session.stats.conflicts += 1
         pause = growing_pause_s(self.session.runtime.random(), self.rounds)
         self.rounds += 1

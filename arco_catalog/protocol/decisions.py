@@ -70,8 +70,9 @@ async def transaction_committed(state: State, transaction: str) -> bool:
 
 async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
     """Returns the entity's pointer without an intent, for a reader: with the new state if the intent's transaction
-    committed, else with the old one. A pointer without an intent is returned as it is; a later one is read where the
-    decision was collected. Nothing is written."""
+    committed, else with the old one. A pointer without an intent is returned as it is. If the decision was collected,
+    the pointer is read once more: if it has this intent no longer, it is used instead; if it still has it, or is
+    gone, the old state is returned. Nothing is written."""
     while pointer.intent is not None:
         outcome = await read_outcome(state, pointer.intent)
         if outcome is not None:

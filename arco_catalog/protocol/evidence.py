@@ -190,9 +190,10 @@ async def _absent_from(state: State, head: RegistryState, attempts: Mapping[str,
 
 
 async def fence_registry(session: Session, head: RegistryState | None = None) -> RegistryState:
-    """Makes sure that no compare-and-swap can apply any more that names HEAD from before this call, or the HEAD `head`,
-    by a registry commit that changes no entry. If another process moves HEAD first, that is the fence: while the store
-    throttles the swap, it looks at HEAD. Returns the new HEAD. Raises as `State.swap` does, and `DeadlinePassed`."""
+    """Makes sure that no compare-and-swap can apply any more that names HEAD from before this call, or, if `head` is
+    given, only that HEAD or an older one, by a registry commit on it that changes no entry. If another process moves
+    HEAD first, that is the fence: while the store throttles the swap, it looks at HEAD. Returns the new HEAD. Raises as
+    `State.swap` does, and `DeadlinePassed`."""
     state, runtime = session.state, session.runtime
     async with session.lock_registry():
         head = head or await state.head()

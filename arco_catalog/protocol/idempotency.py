@@ -49,7 +49,8 @@ class IdempotencyGuard:
 
     @property
     def slots(self) -> Sequence[Slot]:
-        """The slots of the marker of the request's idempotency key that were read until now; empty without a key."""
+        """The slots of the marker of the request's idempotency key that were read or put until now, without the slots
+        by which older settings closed the marker; empty without a key."""
         return () if self.marker is None else self.marker.slots
 
     def _age_error(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:

@@ -31,7 +31,7 @@ async def one_instant(
     is read once more, and also if a decision was collected: its intents may have been settled since, and if they are
     still there, they were aborted. A transaction that is undecided after HEAD was read was undecided before. Raises
     `Unavailable` after `ROUNDS` reads of HEAD, if transactions keep committing in between, which takes many of them a
-    second.
+    second; and, if HEAD does not allow the request, as `Session.head` does.
     """
     decided: dict[str, bool] = {}
     for _ in range(ROUNDS):

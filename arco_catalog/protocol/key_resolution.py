@@ -29,7 +29,8 @@ _LOG = logging.getLogger(__name__)
 async def resolve_key(session: Session) -> None:
     """Sets the `key` of a request that has the header, before anything is planned: by the catalog's policy, or by a
     previous one under which the request began. Sets none if the request began under no previous policy and the present
-    one is to read no keys. The cached HEAD will do: the commit loop compares it with the one that it reads. Raises
+    one is to read no keys. The cached HEAD will do: the commit loop compares it with the one that it reads. Unless the
+    catalog is read-only, this may write: a record of the settings into HEAD, and slots that close markers. Raises
     `BadRequest` for a malformed key, `CommitStateUnknown` if the store fails, or if the request may have been carried
     out while the catalog read no keys, and `InternalError`."""
     request = session.request

@@ -85,8 +85,8 @@ async def namespace_entry(state: State, index: Index, namespace: Namespace) -> N
 
 
 async def relation_entry(state: State, index: Index, namespace: Namespace, name: str) -> RelationEntry | None:
-    """Loads and returns the entry of a relation's name, which may be an intent of a transaction; None if no relation
-    has the name. Raises `SegmentGone`."""
+    """Loads and returns the entry of a relation's name, which may be an intent of a transaction, decided or not; None
+    if no relation has the name. Raises `SegmentGone`."""
     await load(state, index, Needs(keys=[relation_key(namespace, name)]))
     return find_relation(index, namespace, name)
 

@@ -98,9 +98,9 @@ class ManifestReader:
     @asynccontextmanager
     async def decoding(self, *files: AvroFile) -> AsyncIterator[None]:
         """Returns a context in which these files may be decoded, and what is in them may be used. All memory for them
-        is given back at its end. If the process has locks of tables, one request at a time decodes, because concurrent
-        ones would each wait for memory that the others have; one that has waited for the lock too long goes on without
-        it. Raises `OutOfMemory`."""
+        is given back at its end, also that of the undecoded bytes. If the process has locks of tables, one request of
+        the catalog at a time decodes, because concurrent ones would each wait for memory that the others have; one that
+        has waited for the lock too long goes on without it. Raises `OutOfMemory`."""
         locks = self._session.catalog.table_locks
         async with nullcontext() if locks is None else locks.hold(DECODING):
             taken = await self._session.hold.take(sum(each.decoded_bytes() for each in files))
@@ -123,9 +123,10 @@ class ManifestReader:
         return await self._decode(file, _LIST_FIELDS, ManifestListParser().parse, limits, check)
 
     async def added_files(self, manifest: ManifestFile, snapshot_id: int) -> AddedFiles:
-        """Reads a manifest that an append adds, and returns the files in it, counted and checked. Raises `NotRebasable`
-        if it can't be read, is beyond a bound, has another partition spec than `manifest`, or has other files than new
-        data files of the snapshot; and `StoreError`."""
+        """Reads a manifest that an append adds, and returns the counts of the files in it, not the files; the caller
+        compares them with the manifest list and the table (`AddedFiles.check`). Raises `NotRebasable` if it can't be
+        read, is beyond a bound, has another partition spec than `manifest`, or has other files than new data files of
+        the snapshot; and `StoreError`."""
         files = AddedFiles(manifest, snapshot_id)
 
         def check(header: AvroHeader) -> None:
@@ -144,7 +145,7 @@ class ManifestReader:
 
     async def _read(self, location: str, max_bytes: int, max_unpacked: int) -> AvroFile:
         """Reads an Avro file of at most `max_bytes`, undecoded, for which it takes memory. Raises `NotRebasable` for a
-        longer one, and one that does not exist or can't be read, and `OutOfMemory`."""
+        longer one, and one that does not exist or can't be read; and `StoreError`, such as `OutOfMemory`."""
         taken = await self._session.hold.take(max_bytes)
         with _readable(location):
             found = await self._session.files.read_range(location, 0, max_bytes + 1)
@@ -181,7 +182,7 @@ class ManifestReader:
 
 def _avro_file(location: str, body: bytes, max_unpacked: int, taken: Allocation) -> AvroFile:
     """Returns the Avro file with these bytes, and with the limit of the bytes to which they may be decompressed:
-    `max_unpacked`, or a multiple of their number if that is less."""
+    `max_unpacked`, or `SPARE_BYTES` plus a multiple of their number if that is less."""
     return AvroFile(location, body, min(max_unpacked, SPARE_BYTES + UNPACKED_WEIGHT * len(body)), taken)
 
 

@@ -82,8 +82,8 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     def needs_base(self, read_set: V) -> bool:
-        """Whether planning the change needs more than `read` has put into the read set, so that `load_base` must be
-        called."""
+        """Whether `load_base` must be called before `plan`: the plan needs a base that is not in the read set, and
+        not cached. A cached one is put into the read set."""
 
     @abstractmethod
     async def load_base(self, read_set: V) -> None:

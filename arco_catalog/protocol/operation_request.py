@@ -37,8 +37,9 @@ class IdempotencyKey:
     @classmethod
     def parse(cls, text: str, dialect: Dialect, enabled_ms: int = 0) -> "IdempotencyKey":
         """Returns the key in the text of an `Idempotency-Key` header, by the rules of a dialect: a UUIDv7, which is
-        changed to lower case, or, in the Polaris dialect, a text of up to 255 characters. Raises `BadRequest` if the
-        text breaks the rules. Does not judge the key's time: `refusal` does."""
+        changed to lower case, or, in the Polaris dialect, a text of 1 to 255 ASCII letters, digits, dots, dashes and
+        underscores that begins with a letter or digit. Raises `BadRequest` if the text breaks the rules. Does not judge
+        the key's time: `refusal` does."""
         if dialect is Dialect.POLARIS:
             if not re.fullmatch(_POLARIS_KEY, text):
                 raise BadRequest(

@@ -55,8 +55,8 @@ async def next_list(state: State, listing: CommitRecord, end: int) -> CommitReco
 
 async def _chain(state: State, commit: str, hold: Hold) -> tuple[list[CommitRecord], bytes]:
     """Returns the commits from which HEAD as of `commit` is computed, from the last one with a whole object to `commit`
-    itself, and the bytes of that object. All that may be needed are read concurrently, with memory taken in `hold`
-    before. Raises as `past_head`."""
+    itself, and the bytes of that object. The object of `commit` is read first; if it is not whole, all others that may
+    be needed are then read concurrently. Memory for both reads is taken in `hold` before. Raises as `past_head`."""
     taken = await hold.take(PARSED_WEIGHT * OBJECT_BYTES)
     body = await state.commit_object(commit)
     await _settle(hold, taken, [body])

@@ -31,8 +31,8 @@ class Policy(Protocol):
 
     async def decide(self, actor: Actor, questions: Sequence[Question]) -> Sequence[int | None]:
         """Returns for each question the time at which the policy was queried, no longer ago than `MAX_AGE_MS`, if it
-        allows what the question is about. None if it does not, by an answer to this call alone. Raises `Unavailable`
-        without a readable answer."""
+        allows what the question is about. None if it does not, which never comes from a cache, but may come without a
+        query. Raises `Unavailable` without a readable answer."""
         ...
 
     @property
@@ -99,9 +99,9 @@ class PolicyAccess(Access):
         return await self.inner.has_changed()
 
     async def judge(self, state: State, head: RegistryState) -> None:
-        """Judges the request by the grants, then by the policy, which is queried about all requirements again. Raises
-        the error of `inner`, `Unavailable` if the policy can't be queried, and `Forbidden`, or the error for a missing
-        object, if it does not consent."""
+        """Judges the request by the grants, then by the policy: all requirements are put to `Policy.decide` again,
+        which may have some cached as allowed. Raises the error of `inner`, `Unavailable` if the policy can't be
+        queried, and `Forbidden`, or the error for a missing object, if it does not consent."""
         await self.inner.judge(state, head)
         self._decisions.clear()  # each attempt queries the policy again
         questions = await self._questions_on(state, head, self._requirements)
@@ -158,7 +158,8 @@ class PolicyAccess(Access):
         self, state: State, head: RegistryState, required: Sequence[Requirement], actor: Actor
     ) -> Sequence[bool]:
         """Returns for each requirement whether the policy allows it to an actor, who need not be the caller, whatever
-        grants there are. Always queries the policy, at once about all, and keeps no decision. Raises `Unavailable`."""
+        grants there are. Always calls `Policy.decide`, which may have some cached as allowed, at once about all, and
+        keeps no decision in this access. Raises `Unavailable`."""
         questions = [await self._questions_on(state, head, [each]) for each in required]
         distinct = [*dict.fromkeys(chain.from_iterable(questions))]
         decisions = dict(zip(distinct, await self._decide(actor, distinct), strict=True))

@@ -67,8 +67,8 @@ class PreparedCommit:
 
     async def try_swap(self) -> bool:
         """Makes the commit HEAD, and returns whether that applied, as `swap` does. In a registry with proposals it also
-        returns False, so that the changes are proposed, if proposals wait, or the store answers that it applied
-        nothing, as stores do that limit how often one object is written. Raises as `State.swap` does."""
+        returns False, so that the changes are proposed, if proposals wait, or instead of any `StoreUnavailable`, which
+        stores raise that limit how often one object is written. Raises as `State.swap` does otherwise."""
         if self.must_propose:
             return False
         try:

@@ -82,9 +82,9 @@ class ProposedCommit:
         return Applied(self._head.version or NO_VERSION, self._session.now_ms())
 
     async def _begin(self) -> Mapping[str, str] | None:
-        """Stores the proposal, rings the bell, and then lists all proposals. Returns their attempts by the keys, and
-        records those that go before it. Where the store limits how often an object is written, it lists first, and only
-        the first of those who wait rings; it then returns None."""
+        """Stores the proposal, rings the bell concurrently, and then lists all proposals. Returns their attempts by the
+        keys, and records those that go before it. Where the store limits how often an object is written, it stores,
+        then lists, and only the first of those who wait then rings; it returns None."""
         session = self._session
         sent_ms = session.runtime.boot_ms()
         stored = self._store.put(self._stored[0])

@@ -54,9 +54,10 @@ class RegistryExecution(CommitExecution):
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         """Makes the commit by itself or in a shared registry commit; through a proposal if it must, or if HEAD allows
-        proposals and the compare-and-swap was lost or the store unavailable. Returns `PreconditionFailed` if it did not
-        apply, as `FALL_BACK` if the driver must plan again. Raises `CommitStateUnknown`, `StoreError`, and what
-        `revalidate` and `ProposedCommit.run` raise."""
+        proposals and the compare-and-swap was lost or the store unavailable. Returns `PreconditionFailed` if it is not
+        known to have applied (the first sending of a swap may have, as in `State.swap`), as `FALL_BACK` if the driver
+        must plan again. Raises `CommitStateUnknown`, `StoreError`, and what `revalidate` and `ProposedCommit.run`
+        raise."""
 
         async def revalidate_at(head: RegistryState) -> bool:
             return await revalidate(RegistryReadSet.at(self.state, head))
@@ -82,7 +83,8 @@ class RegistryExecution(CommitExecution):
         self, revalidate: Callable[[RegistryState], Awaitable[bool]]
     ) -> Applied | PreconditionFailed:
         """Makes the registry commit without a proposal, as `GroupCommitter.commit` does, or, in a process without a
-        group committer, by a compare-and-swap for this request alone."""
+        group committer, by a compare-and-swap for this request alone. `PreconditionFailed` may also mean that the swap
+        applied before, as in `State.swap`."""
         if self.group_committer is None:
             assert self.own is not None
             return await self.own.swap(may_propose=True)

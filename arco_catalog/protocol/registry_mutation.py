@@ -113,8 +113,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
 
     async def plan(self, read_set: RegistryReadSet, attempt: Attempt) -> RegistryCommit | NoOp | Prerequisite:
         """Plans the change on the HEAD that was read, and returns the commit of it, or the `NoOp` or `Prerequisite`
-        of `change`; a `Prerequisite` that settles a transaction if the change depends on one. Adds the entity to the
-        request's statistics. Raises `Refusal` and `StoreError`."""
+        of `change`; a `Prerequisite` that settles a transaction if the change depends on one. With a commit, adds the
+        entity that the change is about, if any, to the request's statistics. Raises `Refusal` and `StoreError`."""
         steps = self.change(read_set, attempt)
         try:
             change = await carry_out(self.state, read_set.head.index, steps, self.session.request.body_bytes)

@@ -95,9 +95,9 @@ class RelationCommitter:
     async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> RelationPlan:
         """Plans the commit on what was read, and returns the changed table or view, that the commit changes nothing, or
         the locations that must be reserved first. Raises `Refusal`: the one of the read set, for a name that does not
-        exist, for a table that follows another catalog's, and for a commit that its requirements or limits do not
-        allow; `UnreadableMetadata` if the base's metadata file is no JSON object; `OutOfMemory`; and `StoreError`, also
-        past the deadline."""
+        exist, for a table that follows another catalog's, for a commit that its requirements or limits do not allow,
+        and last for files that it adds where another table is being purged; `UnreadableMetadata` if the base's metadata
+        file is no JSON object; `OutOfMemory`; and `StoreError`, also past the deadline."""
         session, wanted = self.session, self.wanted
         if read_set.refusal is not None:
             raise read_set.refusal
@@ -132,8 +132,9 @@ class RelationCommitter:
         return await off_loop(size, plan)
 
     def may_be_rebased(self, pointer: Pointer, body: bytes) -> bool:
-        """Whether the commit is an append that requests a rebase, and has lost the requirement on its branch, and the
-        table with these bytes of metadata may allow it (docs/design/appends.md)."""
+        """Whether this committer rebases, the commit requests it (whether it is such an append is seen by the rebase),
+        a requirement on a branch or tag is seen to fail, and the table with these bytes of metadata may allow a rebase
+        (docs/design/appends.md)."""
         return self._rebases and _COMMIT_APPENDS in body and self.wanted.is_outdated(pointer)
 
     def is_conflict(self, pointer: Pointer, body: bytes | None) -> bool:
@@ -146,7 +147,8 @@ class RelationCommitter:
 
     @cached_property
     def _is_rebasable(self) -> bool:
-        """Whether the commit is an append that requests a rebase, in a form in which a table may allow it."""
+        """Whether the commit is an append that requests a rebase, in a form in which a table may allow it. False if the
+        committer does not rebase, as in a transaction."""
         commit = self.wanted.commit
         if not self._rebases or not isinstance(commit, Commit):
             return False

@@ -55,7 +55,8 @@ class RelationReadSet(ReadSet):
 
     @property
     def is_fresh(self) -> bool:
-        """Whether HEAD was read from the store for this request, and the pointer, too, if the name has an entry."""
+        """Whether HEAD was read from the store for this request, and the pointer, too, if the name has an entry. For a
+        table that follows another catalog's, which has no stored pointer, only HEAD counts."""
         return self.head_fresh and (self.pointer_fresh or self.entry is None)
 
     def covers(self, write_set: WriteSet) -> bool:
@@ -146,7 +147,8 @@ async def read_relation_under(
     """Returns the read set of a name under a HEAD, or under a later one if that must be read to resolve the name.
     `head_fresh` is whether `head` was read for this request. The pointer is the cached one if `freshness` allows it,
     the one in `read` (by entity) if it is there, else it is read now. `entry` is the entry of the name if it is known.
-    Raises `InternalError` if the entry's pointer is missing."""
+    If the entry's pointer is missing, reads HEAD and the name once more if `head` was cached, and raises
+    `InternalError` if it was read."""
     now, entry = await _resolve(session, head, lookup, entry)
     if now is not head:
         head_fresh, read = True, None  # the pointer of a name is read after the name

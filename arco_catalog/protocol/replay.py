@@ -13,8 +13,8 @@ from arco_catalog.state.marker import CLOSED, COLLECTED
 async def replay(session: Session, kept: JsonObject) -> Answer:
     """Returns the answer that is stored in the final slot (`kept`) of an idempotency key's marker, or raises it if it
     is an error; records in the request's statistics that it was replayed. Raises `CommitStateUnknown` if the answer
-    can't be rebuilt, the marker is being deleted, or it was closed while the catalog read keys in another way;
-    `CatalogChanged` if the catalog reads keys in another way now."""
+    can't be rebuilt, or the marker is being deleted. Only for a closed marker, it reads HEAD, and raises
+    `CatalogChanged` if the catalog reads keys in another way now, else `CommitStateUnknown`."""
     session.stats.outcome = "replayed"
     if kept == COLLECTED:
         raise CommitStateUnknown(EXPIRED, "key-expired")

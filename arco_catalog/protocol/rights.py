@@ -172,8 +172,9 @@ class CatalogAccess(RestrictedAccess):
 
     async def judge(self, state: State, head: RegistryState) -> None:
         """Returns if this HEAD allows the request, which is then cached. Raises `UnknownPrincipal`, `NoSuchWarehouse`
-        if the catalog does not exist or is hidden from the caller, `Forbidden` or the error for a missing object, and
-        an error if the caller may not name a source."""
+        if the catalog does not exist or is hidden from the caller, `Forbidden` (also for credentials that must be
+        rotated first, and for a write that only the pipeline may make) or the error for a missing object, and an error
+        if the caller may not name a source."""
         if self.standing is None:
             raise no_such_principal()
         if not self._exists:
@@ -186,8 +187,9 @@ class CatalogAccess(RestrictedAccess):
             check_source(self.standing)
 
     async def _judge_required(self, state: State, head: RegistryState, standing: Standing) -> None:
-        """Raises the error of `judge` for a caller without a required privilege: `NoSuchWarehouse` only if the catalog
-        `hides`."""
+        """Raises the error of `judge` for a caller without a required privilege, for credentials that must be rotated
+        first, and for a write that only the pipeline may make: `NoSuchWarehouse` only if the catalog `hides`. Skips a
+        requirement with `if_there` on an object that does not exist."""
         try:
             await carry_out(state, head.index, self._steps(head.index, standing))
         except NoSuchWarehouse as hidden:
@@ -199,8 +201,8 @@ class CatalogAccess(RestrictedAccess):
 
     def judge_loaded(self, index: Index, lookups: list[Needs]) -> bool:
         """Whether the caller has the required privileges by the loaded segments, and may name the source. Reads
-        nothing: False if a segment is not loaded, if the principal or the catalog does not exist, and for a missing
-        privilege. Appends the lookups to `lookups`."""
+        nothing: False if a segment is not loaded, if the principal or the catalog does not exist, and for every other
+        error of `judge`, such as credentials that must be rotated first. Appends the lookups to `lookups`."""
         if self.standing is None or not self._exists or (self.names_source and not self.standing.names_sources):
             return False
         try:
@@ -210,13 +212,15 @@ class CatalogAccess(RestrictedAccess):
 
     def _steps(self, index: Index, standing: Standing) -> Steps[bool]:
         """Returns True if a caller with this standing has the privileges that the request requires; else raises the
-        error for the client."""
+        error for the client, as it does for credentials that must be rotated first (`judge` in planning/judgement.py).
+        Skips a requirement with `if_there` on an object that does not exist."""
         yield from judge(index, self._catalog, standing, self.requirements, hides=self._hides)
         return True
 
     def refusal(self, index: Index, requirement: Requirement) -> Steps[Refusal | None]:
         """Returns the error for the requirement by the rights as last read and the catalog's grants:
-        `UnknownPrincipal` without a principal, else as `refusal_of` does; None for a caller who has the privilege."""
+        `UnknownPrincipal` without a principal, else as `refusal_of` does; None for a caller who has the privilege, and
+        need not rotate the credentials first."""
         if self.standing is None:
             return no_such_principal()
         return (yield from refusal_of(index, self._catalog, self.standing, requirement))
@@ -225,8 +229,8 @@ class CatalogAccess(RestrictedAccess):
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
         """Returns the subset of these privileges that the caller has on the securable, without the ones for the
-        pipeline alone. Empty if the principal or the securable does not exist, or the credentials must be rotated
-        first."""
+        pipeline alone if the caller does not run it. Empty if the principal or the securable does not exist, or the
+        credentials must be rotated first."""
         if self.standing is None:
             return frozenset()
         return await carry_out(state, head.index, held_among(head.index, self.standing, privileges, on))
@@ -279,8 +283,8 @@ class RealmAccess(RestrictedAccess):
 
     async def judge(self, state: State, head: RegistryState) -> None:
         """Reads the caller's rights from this HEAD of the realm, keeps them in `standing`, and returns if they allow
-        the request. Raises `UnknownPrincipal`, `Forbidden` for a missing privilege or credentials that must be rotated
-        first, and an error if the caller may not name a source."""
+        the request. Raises `UnknownPrincipal`; `Forbidden` for a missing privilege or, if the request needs one, for
+        credentials that must be rotated first; and an error if the caller may not name a source."""
         standing = await carry_out(state, head.index, standing_of(head.index, self.identity))
         if standing is None:
             raise no_such_principal()
@@ -300,8 +304,8 @@ class RealmAccess(RestrictedAccess):
         return True
 
     def _judge(self, standing: Standing) -> None:
-        """Keeps the caller's standing in the realm, and raises the error of `judge` for a caller without a privilege
-        that the request needs, or who may not name a source that the request names."""
+        """Keeps the caller's standing in the realm, and then returns or raises as `judge` does: for a missing
+        privilege, for credentials that must be rotated first, and for a source that the caller may not name."""
         self.standing = standing
         judge_service(standing, self.requirements, self._itself)
         if self.names_source:
@@ -337,7 +341,7 @@ async def check_principal(realm: State, identity: Identity) -> None:
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
     """Returns the error for a catalog that does not exist: `NotFound` for callers who may list catalogs and need not
     rotate their secret, and for all others `Forbidden`, as for a caller without a privilege in a catalog. Raises
-    `UnknownPrincipal` if the caller's principal or secret does not exist."""
+    `UnknownPrincipal` as `check_principal` does."""
     head = await realm.head()
     standing = await carry_out(realm, head.index, standing_of(head.index, identity))
     if standing is None:

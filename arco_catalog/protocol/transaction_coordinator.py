@@ -96,7 +96,8 @@ class TransactionCoordinator(CommitExecution):
 
     async def give_up(self) -> None:
         """Aborts this transaction unless it is decided, and, if it has not committed, removes the intents on new names,
-        so that no request has to wait for the end of the lease. A failure is only counted and logged."""
+        so that no request has to wait for the end of the lease. `StoreError` and `CommitStateUnknown` are only counted
+        and logged, other errors are raised."""
         try:
             if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
@@ -175,8 +176,9 @@ class TransactionCoordinator(CommitExecution):
 
     async def prepare_settling_commit(self) -> None:
         """Writes the registry commit that is to settle our intents on new names, while the decision is under way, and
-        keeps it in `settling_commit`; it does not make it HEAD. Does nothing if there are no new names or no HEAD is
-        cached. A failure of the store, or a corrupt record, is logged and counted, and not raised."""
+        keeps it in `settling_commit`; it does not make it HEAD. Does nothing if there are no new names, no HEAD is
+        cached, or the cached one has none of the intents. A failure of the store, or a corrupt record, is logged and
+        counted, and not raised."""
         head = self.state.cached_head()
         if self.names_commit is None or head is None:
             return
@@ -193,7 +195,8 @@ class TransactionCoordinator(CommitExecution):
 
     async def settle_intents(self) -> None:
         """Settles all intents of the committed transaction, on pointers and on new names. Raises `StoreError`, or
-        `CommitStateUnknown`, if that fails; a request that reads an intent that is left settles it."""
+        `CommitStateUnknown`, if that fails. A later request that changes the table or name settles an intent
+        that is left; one that only reads resolves it, and writes nothing."""
 
         async def settle_pointer(placed: Pointer) -> None:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=True), placed.version)

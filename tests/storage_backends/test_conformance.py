@@ -158,7 +158,7 @@ FAILING: Sequence[tuple[str, Maker, Grade, str]] = (
         Grade.FAILED,
         "was not reported as applied: it was refused",
     ),
-    ("create", lambda: Answers(Unknown("lost")), Grade.FAILED, "outcome is unknown (lost)"),
+    ("create", lambda: Answers(Unknown("lost")), Grade.FAILED, "unknown whether it was applied (lost)"),
     ("create", lambda: Mistells(version="x"), Grade.FAILED, "another version"),
     ("create again", lambda: Ignores("create"), Grade.FAILED, "was not reported as refused: it was applied"),
     ("replace the current version", NeverReplaces, Grade.FAILED, "was not reported as applied"),

@@ -47,9 +47,9 @@ async def end_catalog(session: Session, entry: CatalogEntry, *, cancel_purges: b
 
 
 async def remove_catalog(session: Session, entry: CatalogEntry) -> None:
-    """Removes the name of a catalog that `end_catalog` has ended. It does nothing if the name is free already, or
-    belongs to another catalog by now. Raises `CatalogChanged`, and `CommitStateUnknown` instead of any other
-    `Unavailable`, because the catalog is closed."""
+    """Removes the name of a catalog that `end_catalog` has ended. If the name is free already, or belongs to another
+    catalog by now, the commit has only an entry for the history. Raises `CatalogChanged`, and `CommitStateUnknown`
+    instead of any other `Unavailable`, because the catalog is closed."""
     try:
         await run(session, _Remove(session, entry))
     except CatalogChanged:

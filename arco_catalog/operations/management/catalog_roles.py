@@ -51,8 +51,8 @@ async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> 
 
 
 async def principal_roles_using(session: Session, name: str) -> Mapping[str, str]:
-    """Returns the names of the principal roles that have a catalog role, by their ids. Raises `NotFound` for the
-    catalog role."""
+    """Returns the names of the principal roles that have a catalog role, by their ids, also of roles that were dropped
+    from the realm since. Raises `NotFound` for the catalog role."""
 
     def steps(index: Index) -> Steps[Mapping[str, str]]:
         yield Needs(keys=[catalog_role_key(name)])

@@ -216,8 +216,8 @@ async def create_catalog(
 ) -> JsonObject:
     """Gives a name in the realm to a catalog whose registry exists under `root`, with the id `entity`. Returns the
     catalog as that commit made it, for answers. Raises `AlreadyExists`, and `BadRequest` for properties that are
-    reserved, too large or of no meaning, without a base location, for a location that is invalid, and for one that
-    overlaps one of another catalog, unless `overlap` allows that."""
+    reserved or too large, for an unknown planning mode, without a base location, for a location that is invalid, and
+    for one that overlaps one of another catalog, unless `overlap` allows that."""
     _check_properties(request.properties)
     return body_of(await run(session, _Create(session, request, entity, root, overlap)))
 
@@ -238,9 +238,9 @@ async def update_catalog(
     catalog as answers show it; the base location stays if the new properties name none, and a former one is still
     allowed if the storage configuration is not replaced. `check` raises for a new location that is not allowed. Raises
     `CatalogChanged` if the name belongs to no catalog or another one by now, `CommitFailed` if the catalog's version is
-    not the expected one, and `BadRequest` for properties that are reserved, too large or of no meaning, for a change of
-    the storage type, or of the cloud account unless the update allows that, and for a new location that overlaps one of
-    another catalog, unless `overlap` allows that."""
+    not the expected one, and `BadRequest` for properties that are reserved or too large, for an unknown planning mode,
+    for a change of the storage type, or of the cloud account unless the update allows that, and for a new location that
+    overlaps one of another catalog, unless `overlap` allows that."""
     if update.properties is not None:
         _check_properties(update.properties)
     return body_of(await run(session, _Update(session, update, check, overlap)))

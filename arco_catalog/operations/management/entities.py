@@ -98,7 +98,7 @@ def check_entity_properties(properties: Mapping[str, str], what: str) -> None:
 
 
 def grant_not_found(why: str) -> BadRequest:
-    """Returns the error for the revocation of a role or privilege that was not given, as Polaris words it."""
+    """Returns the error for the revocation of a role or privilege that is not held now, as Polaris words it."""
     return BadRequest(f"Operation failed: GRANT_NOT_FOUND: {why}")
 
 

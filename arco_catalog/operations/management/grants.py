@@ -80,7 +80,8 @@ def _key(kind: str) -> Callable[[Namespace, str], str]:
 
 
 def shown_grant(kind: str, namespace: Namespace, name: str | None, privilege: str) -> JsonObject:
-    """Returns a grant as answers show it: the privilege, and the type, the namespace and the name of the securable."""
+    """Returns a grant as answers show it: the privilege and the type of the securable, the namespace unless that is the
+    catalog, and the name of an object in a namespace."""
     levels: list[JsonValue] = [*namespace]
     match kind:
         case "catalog":

@@ -78,8 +78,9 @@ async def describe_caller(session: Session) -> JsonObject:
 
 
 def _caller(index: Index, identity: Identity) -> Steps[JsonObject]:
-    """Returns the JSON of the caller's principal and the roles that its token activates. Raises `UnknownPrincipal`, and
-    `Forbidden` for a principal that must rotate its credentials first."""
+    """Returns the JSON of the caller's principal and the roles that its token activates. Raises `UnknownPrincipal` if
+    `standing_of` returns None, as for an outdated token, and `Forbidden` for a principal that must rotate
+    its credentials first."""
     standing = yield from standing_of(index, identity)
     if standing is None:
         raise no_such_principal()

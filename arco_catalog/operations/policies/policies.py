@@ -68,9 +68,10 @@ class PolicyText:
 async def create_policy(
     session: Session, namespace: Namespace, name: str, policy_type: str, text: PolicyText
 ) -> Answer:
-    """Creates a policy, at version 0, or at a later version than a dropped policy of the same name. Raises
-    `NoSuchNamespace`, `AlreadyExists` if a policy has the name, and `BadRequest` for an invalid name or type, for a
-    description or content that is too long, and for content that the type does not allow."""
+    """Creates a policy, at version 0, or at a later version than a dropped policy of the same name, or of another name
+    that has the same floor of versions (`floor_key`). Raises `NoSuchNamespace`, `AlreadyExists` if a policy has the
+    name, and `BadRequest` for an invalid name or type, for a description or content that is too long, and for content
+    that the type does not allow."""
     check_plain_name("policy", name)
     return await run(session, _Create(session, namespace, name, canonical_type(policy_type), text))
 
@@ -126,9 +127,9 @@ class _Create(PolicyChange):
         self.text = text
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
-        """Plans the creation of the policy, at version 0 or above that of a dropped policy of the name, and the
-        write of the text. Raises `NoSuchNamespace`, `AlreadyExists`, and an error for a description or content that
-        is too long or not allowed."""
+        """Plans the creation of the policy, at version 0 or above that of a dropped policy of the name, or of another
+        name that has the same floor of versions (`floor_key`), and the write of the text. Raises `NoSuchNamespace`,
+        `AlreadyExists`, and an error for a description or content that is too long or not allowed."""
         index = read_set.head.index
         yield Needs(keys=[namespace_key(self.namespace), self.key])
         existing_namespace(index, self.namespace)

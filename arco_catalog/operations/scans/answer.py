@@ -87,7 +87,7 @@ class TaskAnswer:
 
     def _has_room(self, file: ContentFile, size: int) -> bool:
         """Whether the answer has room for `size` bytes of JSON for a data file, which it then counts. The first file
-        always has room, up to `MAX_FILE_BYTES`; raises `Unsupported` for more."""
+        always has room. Raises `Unsupported` for any file, first or not, with more than `MAX_FILE_BYTES`."""
         if size > MAX_FILE_BYTES:
             raise _too_long(file)
         if self._tasks and self.size + size > MAX_BYTES:

@@ -107,7 +107,8 @@ class DeleteFiles:
         ]
 
     def close(self) -> None:
-        """Frees the delete files that were decoded, and gives back their memory. No index may be used afterwards."""
+        """Frees the delete files that were decoded, and gives back the memory for them that plans share; the request
+        keeps the rest. No index may be used afterwards."""
         self._free()
         self._memory.close()
 
@@ -144,7 +145,8 @@ class DeleteFiles:
         return await self._indexed(found)
 
     async def _indexed(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
-        """Returns the index of the ones of these delete files that may match the scan, made in a thread."""
+        """Returns the index of the ones of these delete files that may match the scan, made in a thread if they
+        are many."""
         return await off_loop(FILE_BYTES * len(deletes), partial(self._index_of, deletes))
 
     def _index_of(self, deletes: Sequence[ContentFile]) -> DeleteIndex:
@@ -153,8 +155,8 @@ class DeleteFiles:
         return DeleteIndex(filter(self._may_match, deletes), scan.specs, scan.columns, scan.dropped)
 
     def _may_match(self, file: ContentFile) -> bool:
-        """Whether a delete file may have deletes of rows that the scan's filter matches. Raises `StoreUnavailable` past
-        the deadline."""
+        """Whether a delete file may have deletes of rows that the scan's filter matches. Every 16th call raises
+        `StoreUnavailable` if the deadline has passed."""
         self._source.check_deadline_at_intervals()
         return self._scan.may_match(file)
 
@@ -189,8 +191,8 @@ class DeleteFiles:
             held.shrink(len(part.stored.known))
 
     def _checked(self, files: Sequence[ContentFile]) -> Iterator[ContentFile]:
-        """Yields these delete files as they are, and checks the deadline before every one. Raises `StoreUnavailable`
-        once it has passed."""
+        """Yields these delete files as they are. Before one in 16 it raises `StoreUnavailable` if the deadline has
+        passed."""
         for file in files:
             self._source.check_deadline_at_intervals()
             yield file
@@ -258,7 +260,7 @@ class _Part:
 def runs_of(manifests: Sequence[ManifestFile]) -> Sequence[Sequence[ManifestFile]]:
     """Returns delete manifests in runs that become parts of an index, the last manifest first: a run ends once it has
     `RUN_FILES` entries or `RUN_MANIFESTS` manifests. Runs start at the end of the list, because a new snapshot has the
-    new manifests at the beginning: the runs of the others do not change."""
+    new manifests at the beginning: they extend the last run if that is not full, and the other runs do not change."""
     runs: list[list[ManifestFile]] = []
     files = RUN_FILES
     for manifest in reversed(manifests):

@@ -117,7 +117,8 @@ async def _count(
     deletes: FileCounts,
 ) -> None:
     """Reads the entries of a manifest, and adds to `data` or `deletes`, by its content, the files that may match, with
-    rows, bytes and how many of them match as a whole, and the files that partition or statistics exclude."""
+    rows, bytes and how many of them match as a whole by the partition, and the files that partition or statistics
+    exclude."""
     of_spec, counts = filters.for_spec(manifest.partition_spec_id), data if manifest.content == DATA else deletes
     selection = EntrySelection(
         spec=table.specs[manifest.partition_spec_id],

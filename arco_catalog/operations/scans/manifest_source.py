@@ -163,8 +163,8 @@ class ManifestSource:
                 taken.shrink(0)
 
     def _key(self, manifest: ManifestFile, selection: EntrySelection) -> ManifestKey:
-        """Returns the key of a manifest in the cache of files. Of the selection the key has only the names and types of
-        the partition fields, so plans with other filters share what is cached."""
+        """Returns the key of a manifest in the cache of files. Of the selection the key has only the ids, names and
+        types of the partition fields, so plans with other filters or columns of statistics share what is cached."""
         form = self._forms.get(manifest.partition_spec_id)
         if form is None:
             form = self._forms[manifest.partition_spec_id] = form_of(selection)
@@ -174,8 +174,8 @@ class ManifestSource:
         self, manifest: ManifestFile, selection: EntrySelection, key: ManifestKey
     ) -> AsyncGenerator[FileBatch, None]:
         """Yields the selected entries of a manifest, which it reads from the store or as cached bytes, and packs the
-        files into the cache for later plans if this part was read before and there is room. A manifest that exceeds the
-        usual limits is read on within larger ones, and the rest not put there."""
+        files into the cache for later plans if `Packing.begin` returns a packing for this part. A manifest that exceeds
+        the usual limits is read on within larger ones, and the rest not put there."""
         first = selection.first
         files_memory = min(MAX_BLOCK_MEMORY, FILES_WEIGHT * (manifest.manifest_length + 1))
         packing = Packing.begin(self._cache, key, selection, files_memory)
@@ -196,8 +196,8 @@ class ManifestSource:
     ) -> AsyncGenerator[Sequence[ContentFile], None]:
         """Reads a manifest within these limits, in memory that it takes first, and yields the selected entries. With
         `packing` it also packs all files that are read, and forgets the cached bytes of the manifest at the end. Raises
-        `UnpacksTooLong` for one with a block or header beyond these limits or, if they are the usual ones, for one that
-        exceeds the length in its list."""
+        `UnpacksTooLong` if a block, the header or all blocks together exceed these limits or, if they are the usual
+        ones, for a manifest that exceeds the length in its list."""
         length = manifest.manifest_length if limits is USUAL else None
         if manifest.content != DATA:
             limits = replace(limits, file_records=_max_entries(manifest))
@@ -219,9 +219,9 @@ class ManifestSource:
                 self._session.catalog.caches.manifests.drop(manifest.manifest_path)
 
     async def _read(self, location: str, start: int, length: int) -> bytes:
-        """Reads `length` bytes of a manifest from `start` on, or up to the end of the file. A whole manifest of at most
-        `CACHED_BYTES` is cached, and returned for any later read from the start, which may be more bytes than
-        `length`."""
+        """Reads `length` bytes of a manifest from `start` on, or up to the end of the file. A manifest of at most
+        `CACHED_BYTES` of which a read from the start gets all, because it is shorter than `length`, is cached, and
+        returned for any later read from the start, which may be more bytes than `length`."""
         cache = self._session.catalog.caches.manifests
         if start == 0:
             known = cache.get(location)
@@ -235,7 +235,7 @@ class ManifestSource:
 
     def _check_place(self, location: str) -> None:
         """Raises `BadRequest` if a manifest or list is outside of the table's locations, since a plan reveals the
-        content; checks nothing if the source reads from anywhere."""
+        content, or has a level `.` or `..` in the path; checks nothing if the source reads from anywhere."""
         if self._locations is None:
             return
         place = Location.parse(location)

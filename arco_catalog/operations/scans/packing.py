@@ -52,7 +52,7 @@ class ManifestKey(NamedTuple):
 
 
 def form_of(selection: EntrySelection) -> str:
-    """Returns the names and types of the partitions that a selection selects, as a `ManifestKey` has them."""
+    """Returns the ids, names and types of the partition fields of a selection, as a `ManifestKey` has them."""
     fields = [(field.get("field-id"), field["name"]) for field in selection.spec["fields"]]
     return repr((fields, [*selection.partition_types]))
 
@@ -107,7 +107,8 @@ class Packing:
     def begin(cls, cache: FilesCache, key: ManifestKey, selection: EntrySelection, memory: int) -> "Packing | None":
         """Notes in the cache that a part of a manifest is read. Returns the packing of the part, with `memory` bytes
         for files that are not in a block yet, if the part was read before and the cache has room for it; None
-        otherwise, and if statistics of more than `MAX_COLUMNS` columns are needed."""
+        otherwise, and if statistics of more than `MAX_COLUMNS` columns are needed, with the columns of the block that
+        is cached."""
         first = selection.first // BLOCK_ENTRIES
         requested = cache.request((key, selection.first))
         if requested is None:

@@ -91,11 +91,11 @@ class Planner:
         self._deletes: DeleteFiles | None = None
 
     async def plan(self, part: Range) -> PartPlan:
-        """Plans a part of the scan: gives the tasks of its files as far as an answer has room for them, and plan tasks
-        for the rest, or only plan tasks for a part that is too large. A whole scan with `min_rows` has no plan tasks
-        once there are that many certain rows. Frees the memory of files at the end. Raises `InvalidToken` for a part
-        that the scan does not have, `Unsupported` for encrypted manifests, and for deletes that are too many for the
-        memory of a plan or too long for an answer, `NotFound` for a missing one, and the errors of `ManifestSource`."""
+        """Plans a part of the scan: gives the tasks of its files as far as an answer has room, and plan tasks for the
+        rest, or only plan tasks for a part that is too large. A whole scan with `min_rows` may have tasks even then,
+        and has no plan tasks once there are that many certain rows. Frees the memory of files. Raises `InvalidToken`
+        for a part that the scan does not have, `Unsupported` for encrypted manifests, and for deletes too many for the
+        memory or too long for an answer, `NotFound` for a missing manifest, and the errors of `ManifestSource`."""
         try:
             return await self._plan(part)
         finally:
@@ -106,8 +106,8 @@ class Planner:
 
     async def _plan(self, part: Range) -> PartPlan:
         """Plans a part of the scan: reads its manifests, or only divides it if it is too large for one response. Of a
-        whole scan with `min_rows`, it reads the first of these parts, too. Raises `InvalidToken` for a part that the
-        scan does not have."""
+        whole scan with `min_rows`, it then reads the first of these parts, too, unless the scan has more than
+        `MAX_LISTS` lists. Raises `InvalidToken` for a part that the scan does not have."""
         end = part.end.list if part.end[1:] == (0, 0) else part.end.list + 1
         lists = range(part.start.list, min(end, len(self._table.snapshots)))
         if not lists and part != WHOLE:
@@ -150,9 +150,9 @@ class Planner:
         return self._scan.min_rows is not None and tasks.rows >= max(1, self._scan.min_rows)
 
     async def _tasks(self, pieces: Sequence[Piece], part: Range) -> PartPlan:
-        """Reads the manifests of a part, and returns their matching files with the deletes for each. Files for which
-        the answer or the memory has no room stay as further parts. Of the whole scan it stops once there are `min_rows`
-        rows."""
+        """Reads the manifests of a part, and returns their matching files with the deletes for each, without deletes
+        for an incremental scan. Files for which the answer or the memory has no room, or with too many comparisons with
+        delete files, stay as further parts. Of the whole scan it stops once there are `min_rows` rows."""
         answer, read = self._answer(), 0
         await self._manifests.open(pieces)
         deletes = await self._delete_files() if pieces and not self._manifests.is_incremental else None

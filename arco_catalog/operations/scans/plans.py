@@ -57,9 +57,9 @@ class Plan:
 
 async def begin(session: Session, namespace: Namespace, name: str, request: PlanRequest) -> Plan:
     """Begins the plan of a scan: returns the first tasks, and stores the request if it is too long for a token. Raises
-    the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't be read or does not fit the schema
-    and for a request that is too long to be stored, the errors of `Planner.plan`, and `Unsupported` for a request to be
-    stored in a read-only catalog."""
+    the errors of `load_table` and `scan_of`, `BadRequest` for a filter that can't be read or does not fit the schema,
+    for a snapshot with a schema that the table no longer has, and for a request that is too long to be stored, the
+    errors of `Planner.plan`, and then `Unsupported` for such a request in a read-only catalog."""
     state, source = await _loaded(session, namespace, name)
     try:
         scan, table = await _parsed(session, state, partial(requested, request))

@@ -61,7 +61,7 @@ class ScanManifests:
 
     async def pieces(self, lists: range, part: Range) -> Sequence[Piece]:
         """Returns the data manifests of these lists, in a part of the scan, that may have matching files. Reads the
-        lists that were not read yet, and adds to `pruned` the manifests that the filter excludes."""
+        lists that were not read yet, and adds to `pruned` the number of manifests that the filter excludes."""
         missing = [number for number in lists if number not in self._lists]
         for batch in batches(missing, AT_ONCE):
             found = await gather(*(self._source.manifests(self._table.snapshots[number]) for number in batch))
@@ -120,7 +120,7 @@ class ScanManifests:
 
     def _may_match(self, manifest: ManifestFile) -> bool:
         """Whether a manifest may have files that match the filter, by the summaries of partitions. Raises `BadRequest`
-        for an unknown spec, and `StoreUnavailable` past the deadline."""
+        for an unknown spec, and, only at every 16th check of the deadline, `StoreUnavailable` past it."""
         self._source.check_deadline_at_intervals()
         return self.filter_of(manifest).manifest_may_match(manifest.partitions)
 

@@ -206,7 +206,7 @@ def unpack_scan(packed: bytes, snapshot_id: int | None) -> Scan:
 
 
 def _fields(scan: Scan) -> list[JsonValue]:
-    """Returns the fields of a scan in the order in which they are stored."""
+    """Returns the fields of a scan without the snapshot, in the order in which they are stored."""
     columns: list[JsonValue] = [*scan.stats_columns]
     return [scan.schema_id, scan.after, scan.filter, scan.case_sensitive, columns, scan.min_rows]
 
