@@ -56,5 +56,5 @@ class WorkQueue:
                 "Sending the message that starts a worker for a task of catalog %s failed; the first scheduled run "
                 "after the task is due will find it: %s",
                 root,
-                error if str(error) else type(error).__name__,
+                str(error) or type(error).__name__,
             )
