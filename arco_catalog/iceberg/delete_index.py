@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
-from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics, Partition
+from arco_catalog.iceberg.content_files import ContentFile, FileContent, FileStatistics
 from arco_catalog.iceberg.errors import BadRequest, Unsupported
 from arco_catalog.iceberg.expressions.conditions import is_floating
 from arco_catalog.iceberg.expressions.statistics import may_be_nan, null_test
@@ -48,7 +48,6 @@ class DeleteIndex:
         self.comparisons = 0
         self._columns = columns
         self._keys = keys = PartitionKeys(specs, dropped)
-        self._last: _LastPartition | None = None
         self._vectors: dict[str, ContentFile] = {}
         by_path: dict[str, list[ContentFile]] = {}
         by_partition: dict[Hashable, list[ContentFile]] = {}
@@ -90,7 +89,7 @@ class DeleteIndex:
         without one the files of positions. Raises `BadRequest` for a deletion vector that is older than its data file,
         and for one, or a file of positions, of another partition; `Unsupported` if it can't be known whether equality
         deletes are of the file's partition."""
-        key = self._key_of(file)
+        key = self._keys.of(file)
         found = self._equality_deletes_of(file, key) if self._equality else []
         vector = self._vectors.get(file.path)
         if vector is not None:
@@ -103,12 +102,6 @@ class DeleteIndex:
                 _check_partition(each, file)
                 found.append(each)
         return found
-
-    def _key_of(self, file: ContentFile) -> Hashable:
-        """Returns the key of a data file's partition: files one after the other in a manifest mostly share one."""
-        if self._last is None or file.partition is not self._last.partition or file.spec_id != self._last.spec_id:
-            self._last = _LastPartition(file.spec_id, file.partition, self._keys.of(file))
-        return self._last.key
 
     def _equality_deletes_of(self, file: ContentFile, key: Hashable) -> list[ContentFile]:
         """Returns the equality deletes that may delete rows of a data file whose partition has this key. Counts the
@@ -175,21 +168,10 @@ def lookup_keys(data: Iterable[ContentFile], keys: PartitionKeys) -> Set[str]:
     """Returns the keys of all delete files that may apply to one of these data files; the key of `EVERYWHERE` also for
     no files."""
     found = {EVERYWHERE}
-    last: tuple[int, Partition] | None = None
     for file in data:
-        if last is None or file.partition is not last[1] or file.spec_id != last[0]:  # files of a manifest share one
-            last = file.spec_id, file.partition
-            found.add(keys.text_of(file))
+        found.add(keys.text_of(file))
         found.add(f"file {file.path}")
     return found
-
-
-class _LastPartition(NamedTuple):
-    """The partition of a data file, and its key in the index."""
-
-    spec_id: int
-    partition: Partition
-    key: Hashable
 
 
 class _BySequence(NamedTuple, Generic[T]):

@@ -6,11 +6,26 @@ been of two partitions.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from arco_catalog.iceberg.content_files import ContentFile, Partition, PartitionValue
 from arco_catalog.iceberg.partition import PartitionField, PartitionSpec
 from arco_catalog.iceberg.schema import Schema, columns_of
 from arco_catalog.iceberg.transforms import is_void
+
+K = TypeVar("K")
+
+
+class _LastKey(NamedTuple, Generic[K]):
+    """The key of the partition of a file, which the next file of a manifest mostly shares."""
+
+    spec_id: int
+    partition: Partition
+    key: K
+
+    def is_of(self, file: ContentFile) -> bool:
+        """Whether this is the key of a file with the same partition object; False also for an equal one."""
+        return file.partition is self.partition and file.spec_id == self.spec_id
 
 
 class PartitionKeys:
@@ -23,6 +38,8 @@ class PartitionKeys:
         self._dropped = dropped
         self._partitioned: dict[int, bool] = {}
         self._lost: dict[int, frozenset[int]] = {}
+        self._last: _LastKey[Hashable] | None = None
+        self._last_text: _LastKey[str] | None = None
 
     def is_partitioned(self, spec_id: int) -> bool:
         """Whether a partition spec has a field other than void ones, so that its files are of parts of the table. False
@@ -50,11 +67,19 @@ class PartitionKeys:
     def of(self, file: ContentFile) -> Hashable:
         """Returns the key of a file: the spec, and the partition values, with None in place of ones that may be lost. A
         float is in it as text: NaN is one value, and -0.0 another than 0.0."""
-        return file.spec_id, tuple(map(_comparable, self._kept(file)))
+        last = self._last
+        if last is None or not last.is_of(file):
+            key = file.spec_id, tuple(map(_comparable, self._kept(file)))
+            last = self._last = _LastKey(file.spec_id, file.partition, key)
+        return last.key
 
     def text_of(self, file: ContentFile) -> str:
         """Returns the key of a file as text, with None in place of values that may be lost."""
-        return f"partition {file.spec_id} {tuple(self._kept(file))!r}"
+        last = self._last_text
+        if last is None or not last.is_of(file):
+            text = f"partition {file.spec_id} {tuple(self._kept(file))!r}"
+            last = self._last_text = _LastKey(file.spec_id, file.partition, text)
+        return last.key
 
     def _kept(self, file: ContentFile) -> Iterable[PartitionValue]:
         """Returns the partition values of a file, with None for fields of which the source column was dropped."""

@@ -1,7 +1,6 @@
 """The tasks in one answer, as JSON, within a limit of bytes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
 from typing import Final
 
 from arco_catalog.iceberg.content_files import ContentFile, FileContent
@@ -56,34 +55,36 @@ class TaskAnswer:
             if residual is True:
                 self.rows += file.statistics.record_count
             return True
-        new: dict[_FileKey, bytes] = {}
-        references = self._references(file, deletes, new)
+        places: dict[_FileKey, int] = {}
+        new: list[bytes] = []
+        references = self._references(file, deletes, places, new)
         task %= self._json(file), references, self._residual(residual)
-        if not self._has_room(file, len(task) + 1 + sum(map(len, new.values())) + len(new)):
+        if not self._has_room(file, len(task) + 1 + sum(map(len, new)) + len(new)):
             return False
-        self._places.update(zip(new, count(len(self._deletes)), strict=False))
-        self._deletes += new.values()
+        self._places |= places
+        self._deletes += new
         self._tasks.append(task)
         return True
 
-    def _references(self, file: ContentFile, deletes: Sequence[ContentFile], new: dict[_FileKey, bytes]) -> bytes:
+    def _references(
+        self, file: ContentFile, deletes: Sequence[ContentFile], places: dict[_FileKey, int], new: list[bytes]
+    ) -> bytes:
         """Returns the field `delete-file-references` of a task for a data file, as JSON text: the places of these
-        delete files in the answer. Adds to `new` the JSON of those that the answer does not have yet, in the order of
-        their places. Raises `Unsupported` as soon as these are too long for any answer."""
-        places: list[int] = []
-        following: dict[_FileKey, int] = {}
+        delete files in the answer. Adds the places of those that the answer does not have yet to `places`, and the JSON
+        of these to `new`. Raises `Unsupported` as soon as these are too long for any answer."""
+        references: list[int] = []
         size = 0
         for each in deletes:
             key = _key(each)
-            place = self._places.get(key, following.get(key))
+            place = self._places.get(key, places.get(key))
             if place is None:
-                place = following[key] = len(self._deletes) + len(new)
-                new[key] = written = self._json(each)
-                size += len(written)
+                place = places[key] = len(self._deletes) + len(new)
+                new.append(self._json(each))
+                size += len(new[-1])
                 if size > MAX_FILE_BYTES:
                     raise _too_long(file)
-            places.append(place)
-        return b',"delete-file-references":[%b]' % ",".join(map(str, places)).encode()
+            references.append(place)
+        return b',"delete-file-references":[%b]' % ",".join(map(str, references)).encode()
 
     def _has_room(self, file: ContentFile, size: int) -> bool:
         """Whether the answer has room for `size` bytes of JSON for a data file, which it then counts. The first file
