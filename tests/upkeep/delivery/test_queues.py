@@ -103,7 +103,7 @@ async def test_a_topic_of_sns_takes_an_event(aws: dict[str, str], s3_endpoint: s
 
 @pytest.mark.parametrize("service", ["sqs", "sns"])
 async def test_a_queue_that_is_not_there_is_not_the_event_s_fault(aws: dict[str, str], service: str) -> None:
-    with pytest.raises(ReceiverUnreachable, match="did not confirm"):
+    with pytest.raises(ReceiverUnreachable, match="did not take the message"):
         await send(f"arn:aws:{service}:{REGION}:{ACCOUNT}:none", aws)
 
 
