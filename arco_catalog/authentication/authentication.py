@@ -26,8 +26,8 @@ class Authentication:
             if found is not None:
                 if credentials.headers.get(REALM_HEADER, found.realm) != found.realm:
                     raise NotAuthorized(
-                        "The credentials are of another realm than the header 'Polaris-Realm' names: leave it out, "
-                        "or name theirs"
+                        "The token, or the API of the gateway, is for another realm than the header 'Polaris-Realm' "
+                        "names: leave the header out, or name the realm of the token or API"
                     )
                 return found
         if credentials.bearer is not None:

@@ -47,7 +47,8 @@ class GatewayAuthenticator:
         realm = self.apis.get(api) if isinstance(api, str) else None
         if realm is None:
             raise NotAuthorized(
-                "The request came through an API that this server does not trust: its id is not in ARCO_GATEWAY_APIS"
+                "The request came through an API that this server does not trust: its id (for Azure's App Service: "
+                "easyauth) is not in ARCO_GATEWAY_APIS"
             )
         signed, claims = signer_in(context), claims_in(context)
         if signed is not None:
@@ -58,7 +59,8 @@ class GatewayAuthenticator:
             return None  # the gateway did not verify it, and another authenticator may
         raise NotAuthorized(
             "The gateway passed on no verified caller (by IAM, a JWT or Cognito authorizer, or the authentication of "
-            "App Service), and the request has no bearer token: send a token, or let the gateway authenticate callers"
+            "App Service), and the request has no bearer token: let the gateway authenticate callers, or send a token "
+            "if ARCO_AUTH has oidc or internal beside gateway"
         )
 
     def _owner(self, realm: str, claims: Mapping[str, object]) -> AuthenticationResult:

@@ -219,12 +219,14 @@ class IssuerKeys:
         if self._refreshing is None and self._since_attempt() < RETRY_MS:
             raise Unavailable(
                 f"The token cannot be verified now, because the keys of its issuer {self._issuer} are not "
-                "available: try again later"
+                "available: try again later. They could not be fetched just now, or none is usable: the server's log "
+                "has the reason"
             )
         if not await asyncio.shield(self._refresh()):
             raise Unavailable(
                 f"The token cannot be verified now, because the keys of its issuer {self._issuer} are not "
-                "available: try again later"
+                "available: try again later. They could not be fetched just now, or none is usable: the server's log "
+                "has the reason"
             )
 
     def _refresh(self) -> "asyncio.Task[bool]":
@@ -261,7 +263,7 @@ class IssuerKeys:
         except (StoreError, ValueError) as error:
             _LOG.warning(
                 "the public keys of the token issuer %s could not be fetched; keys fetched within the last day "
-                "are still used, and without any, requests with a token of this issuer get 503: %s",
+                "are still used, and requests with a token of this issuer that names none of them get 503: %s",
                 self._issuer,
                 error,
             )

@@ -255,8 +255,8 @@ class TokenEndpoint:
         roles of that principal. Raises `OAuthError` otherwise, and `Unavailable` as `_by_exchange` does."""
         refused = OAuthError(
             "unauthorized_client",
-            "The subject token is not signed, and the request has no valid bearer token of a client that may act for "
-            "the principal in it, or there is no such principal",
+            "The subject token is not signed, and the request has no valid bearer token that a client registered to "
+            "act for others got by client credentials, or the claim 'sub' of the subject token names no principal",
         )
         bearer = RequestCredentials(headers).bearer
         if bearer is None:

@@ -52,8 +52,8 @@ def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
         print(f"Wrote {made['objects']:,} objects, {made['bytes']:,} bytes, to {to}")
         for entity in missing:
             print(
-                f"The pointer of {entity} is missing in the catalog, and so in this backup: restore it by `arco "
-                "restore`, then make another backup"
+                f"The pointer of {entity} is missing in the catalog, and so in this backup: restore it from metadata "
+                "files by `arco restore` without --from, in a realm with --warehouse, then make another backup"
             )
         for each in left_out:
             print(each.describe(), file=sys.stderr)
@@ -82,8 +82,8 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     copies = sorted(str(each["copy_of"]) for each in objects(report, "registries") if each.get("copy_of") is not None)
     for copy_of in copies:
         print(
-            f"{'It would be' if dry else 'This is'} a copy of the catalog at {copy_of}, and "
-            f"{'delete' if dry else 'deletes'} no files of tables until `arco adopt --original-is-deleted`"
+            f"This is a copy of the catalog at {copy_of}, and deletes no files of tables until "
+            "`arco adopt --original-is-deleted`"
         )
     taken_back = sum(
         each["purges_taken_back"]
@@ -98,8 +98,8 @@ def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bo
     if taken_back:
         purges = "the purge of 1 dropped table" if taken_back == 1 else f"the purges of {taken_back:,} dropped tables"
         print(
-            f"The restore from the backup {'would take' if dry else 'takes'} back {purges}, and the files stay: the "
-            "tasks of such purges in the restored catalogs end without deleting"
+            f"The restore takes back {purges}, requested before the backup was made, which had deleted nothing by "
+            "then. The files stay: the tasks of such purges in the restored catalogs end without deleting"
         )
     if not dry:
         print(NEXT)

@@ -102,8 +102,8 @@ async def find_registry_without_head(store: OpenStore) -> Session:
     registry = store.session(store.realm().registry)
     if not await first_entries(registry.state.store, registry.state.paths.registry_commits):
         raise NotThere(
-            f"there is no realm in {store.options.store} of which a commit is left, from which HEAD could be taken: "
-            "check --store and --realm, or restore a backup by `arco restore --from`"
+            f"there is no realm in {store.options.store} of which a commit is left, from which `arco restore "
+            "--realm-registry` could take HEAD: check --store and --realm, or restore a backup by `arco restore --from`"
         )
     return registry
 

@@ -61,7 +61,7 @@ class PyIcebergSource:
         except Exception as error:  # as above
             raise CliError(
                 f"can't read the properties of namespace {'.'.join(namespace)} in the source catalog: {_text(error)}; "
-                "the import ends here, and the same command continues it"
+                "the command ends here, and with --apply the same command continues the import"
             ) from error
 
     async def _namespaces(self) -> Sequence[Namespace]:

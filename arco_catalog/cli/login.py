@@ -150,7 +150,7 @@ async def _renewed(login: SavedLogin, path: Path) -> SavedLogin:
             return login
         raise CliError(
             f"the login at {login.url} has expired, or does within a minute, and was not renewed: {error}; try again "
-            "if no answer arrived, else log in again"
+            "if no answer arrived, or one with a status from 500 on, else log in again"
         ) from error
     other = _login_at(login.url, path)
     if other == login:

@@ -50,7 +50,10 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.client_id is None:
         parsed.parser.error("--client-id is required, unless the login is to be forgotten")
     if parsed.issuer is None and (parsed.secret_file is None or parsed.browser):
-        parsed.parser.error("a client logs in by --secret-file, a person by --issuer; --browser needs --issuer")
+        parsed.parser.error(
+            "a client logs in by --secret-file, with or without --issuer, a person by --issuer; --browser needs "
+            "--issuer"
+        )
     scope = parsed.scope or (OF_CATALOG if parsed.issuer is None else "" if parsed.secret_file else OF_ISSUER)
     request = login.LoginRequest(
         parsed.url.rstrip("/"), parsed.client_id, scope, parsed.issuer, parsed.secret_file or "", parsed.browser

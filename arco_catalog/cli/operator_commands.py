@@ -492,7 +492,8 @@ def _doctor(parsed: argparse.Namespace) -> int:
     if parsed.pages:
         parsed.parser.error("--pages is for the URL of a store, such as arco doctor gs://bucket --pages")
     if parsed.store is None:
-        parsed.parser.error(f"URL, --store or {variables.STORE.name} is required: {variables.STORES}")
+        url = "URL, " if parsed.auth is None else ""
+        parsed.parser.error(f"{url}--store or {variables.STORE.name} is required: {variables.STORES}")
     if parsed.auth is not None:
         from arco_catalog.cli import auth_doctor
 

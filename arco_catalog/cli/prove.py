@@ -169,7 +169,7 @@ def _print_report(report: CampaignReport) -> None:
     print(table(("OPERATION", *map(str.upper, OUTCOMES)), rows))
     print(
         f"{report.programs:,} programs with {report.operations:,} operations in all in {report.seconds:,.0f} s, "
-        f"{report.kills:,} kills, {report.repeated:,} requests repeated under their keys"
+        f"{report.kills:,} kills of the servers, {report.repeated:,} requests repeated under their keys"
     )
     if report.undecided:
         print(
