@@ -148,7 +148,7 @@ def run_subscribe(
         print(json_text({**described(made), "secret": made.secret}))
         return 0
     print(f"The subscription {made.name} gets the events that it selects, beginning after number {made.cursor:,}.")
-    print(f"Workers with {EVENTS.name}=true in the environment send the events.")
+    print(f"Servers, functions and `arco tasks run` send the events, with {EVENTS.name}=true in the environment.")
     if made.secret is not None:
         print(f"Requests to the receiver are signed with this secret, which no later command displays: {made.secret}")
     return 0
