@@ -139,7 +139,7 @@ async def fsck(
     async with config.session() as session:
         if not await session.state.has_any():
             raise NotFound(
-                f"there is no catalog {config.warehouse!r} in {config.store}: check --store, --warehouse and --realm"
+                f"fsck found no catalog {config.warehouse!r} in {config.store}: check --store, --warehouse and --realm"
             )
         now = FsckProgress()
 

@@ -96,7 +96,10 @@ async def read_realm(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequenc
     except InternalError as error:
         raise CliError(FOREIGN) from error
     except NotThere as error:
-        raise CliError(f"the realm changed while it was read: {error}; try again") from error
+        raise CliError(
+            f"`arco import realm` stopped, because the realm at the source or the one here changed while it was read: "
+            f"{error}; what was imported so far is kept: try again"
+        ) from error
     return found
 
 

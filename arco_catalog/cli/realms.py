@@ -67,8 +67,8 @@ def run_drop(options: CatalogOptions, *, confirmed: bool, as_json: bool) -> int:
                 found = await summarize_realm(session.state, realm.prefix)
                 raise CliError(
                     f"the realm {realm.name} was not dropped: a drop also deletes {found.principals} principals and "
-                    f"{found.principal_roles} principal roles, which can't be undone; confirm it with "
-                    "--principals-are-lost"
+                    f"{found.principal_roles} principal roles, which can't be undone; drop the "
+                    "catalogs first, if the realm has any, and confirm the drop with --principals-are-lost"
                 )
             return realm.prefix, await drop_realm(session)
 

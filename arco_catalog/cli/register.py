@@ -38,7 +38,7 @@ def run(
             await record_locations(another(session))
         if not isinstance(answer, TableState):
             raise InternalError(
-                f"the answer to the registration of the {kind} {name} does not contain it, which is a bug: `arco show` "
+                f"the answer to `arco register` of the {kind} {name} does not contain it, which is a bug: `arco show` "
                 "displays whether it was registered"
             )
         named: JsonObject = {"name": name, "type": kind, "entity": answer.entity}

@@ -25,6 +25,8 @@ MAX_PAGES = 10_000
 """Maximum number of pages of one list."""
 MAX_NAMES = 1_000_000
 """Maximum number of names of one list, and of all namespaces."""
+LEFT_OUT = "left out; after a list of namespaces, policies or generic tables, so is the rest of the catalog"
+"""How a message on a list that can't be read ends."""
 MAX_LEVELS = 64
 MAX_TOKEN = 16 << 10
 """Maximum number of characters of a page token."""
@@ -76,7 +78,7 @@ class RestSource:
             if count > MAX_NAMES or len(pending) > MAX_NAMES:
                 raise CliError(
                     f"the catalog {self._warehouse!r} at the source has more than {MAX_NAMES:,} namespaces: the rest "
-                    "of it is left out, and the ones imported so far are kept"
+                    "of them and all tables and views are left out; what was imported so far is kept"
                 )
             yield namespace
             if len(namespace) < MAX_LEVELS:
@@ -152,8 +154,8 @@ class RestSource:
         """Raises `CliError` for more than `MAX_NAMES` names in a list."""
         if count > MAX_NAMES:
             raise CliError(
-                f"a list of the catalog {self._warehouse!r} at the source has more than {MAX_NAMES:,} names, and is "
-                "left out"
+                f"a list of the catalog {self._warehouse!r} at the source has more than {MAX_NAMES:,} names, "
+                f"and is {LEFT_OUT}"
             )
 
     async def _pages(
@@ -171,10 +173,10 @@ class RestSource:
                 return
             if not isinstance(following, str) or len(following) > MAX_TOKEN or following in seen:
                 raise CliError(
-                    f"the server repeats a page token of {'/'.join(path)}, or it is malformed: this list is left out"
+                    f"the server repeats a page token of {'/'.join(path)}, or it is malformed: this list is {LEFT_OUT}"
                 )
             seen.add(token := following)
-        raise CliError(f"the list {'/'.join(path)} at the source has more than {MAX_PAGES:,} pages, and is left out")
+        raise CliError(f"the list {'/'.join(path)} at the source has more than {MAX_PAGES:,} pages, and is {LEFT_OUT}")
 
     async def _load(self, namespace: Namespace, name: str, kind: str) -> SourceTable:
         """Loads a table or view; one that can't be loaded has the problem."""

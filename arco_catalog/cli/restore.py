@@ -83,7 +83,8 @@ def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool
             f"{report['hidden']:,} that were made since {'would be hidden' if dry else 'hidden'}"
         )
         if not dry:
-            print("Now run: arco restore, arco reconcile, arco fsck")
+            where = ", for every catalog of the realm, with --warehouse" if of_realm else ""
+            print(f"Now run{where}: arco restore, arco reconcile, arco fsck")
     return 0
 
 

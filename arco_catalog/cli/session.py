@@ -143,8 +143,8 @@ async def open_session(
     try:
         if root.settings.read_only_because is not None:
             raise CliError(
-                f"`arco {command}` changed nothing: this catalog is read-only, since the store failed the test of "
-                f"conditional writes: {root.settings.read_only_because}"
+                f"`arco {command}` changed nothing: the store failed the test of conditional writes, which a "
+                f"command that writes makes at the start: {root.settings.read_only_because}"
             )
         async with report_slow_store(options.store):
             found = await find(OpenStore(options, command, timeout_ms, root))

@@ -67,7 +67,7 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
     if advice:
         print(advice)
     if changes.of_locations:
-        print("\nCommands use these allowed locations at once, servers from their next start on.")
+        print("\nAfter this change, commands use these allowed locations at once, servers from their next start on.")
     return 0
 
 

@@ -76,8 +76,8 @@ def run(options: CatalogOptions, *, dry: bool, force: bool, as_json: bool) -> in
         print(unread.describe(), file=sys.stderr)
     if is_prevented:
         print(
-            "\nNot all registries were upgraded: replace all servers, functions, jobs and commands of older programs, "
-            "and run `arco upgrade` again a day after their last commit. With --force it upgrades at once, and older "
-            "programs fail from then on."
+            f"\nNot all registries {'would be' if dry else 'were'} upgraded: replace all servers, functions, jobs and "
+            "commands of older programs, and run `arco upgrade` again a day after their last commit. With --force it "
+            "upgrades at once, and older programs fail from then on."
         )
     return int(is_prevented or bool(left_out))

@@ -51,7 +51,7 @@ def check_page(
     if origin is not None and (not host or origin.partition("://")[2].lower() != host.lower()):
         raise Forbidden(
             f"A web page of another origin ({origin[:100]!r}) may not use this catalog: the server's operator can "
-            "allow the origin by --allowed-origin or ARCO_ALLOWED_ORIGINS"
+            "allow the origin, if it is of http or https, by --allowed-origin or ARCO_ALLOWED_ORIGINS"
         )
     site = headers.get("sec-fetch-site")
     if site is not None and site.lower() in _FOREIGN_SITES:
@@ -96,7 +96,8 @@ def check_media_type(headers: Mapping[str, str], allowed: Collection[str], *, ne
         return
     shown = f"not {given[:100]!r}" if given else "and none was given"
     types = " or ".join(allowed)
-    raise UnsupportedMediaType(f"Content-Type must be {types}, {shown}: send the body as JSON under that type")
+    without = "" if needs_body else ", or without a body leave the header out"
+    raise UnsupportedMediaType(f"Content-Type must be {types}, {shown}: send the body as JSON under that type{without}")
 
 
 def parse_host(text: str) -> str:

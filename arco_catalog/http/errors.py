@@ -96,7 +96,8 @@ def error_response(error: Exception, *, commits: bool, dialect: Dialect) -> Resp
             return error_response(unavailable, commits=commits, dialect=dialect)
         case e.InternalError():
             _LOG.error(
-                "a request failed by an internal error, which an operator should examine: %s",
+                "a request failed by an internal error, which an operator should examine, and a requested change may "
+                "have been made: %s",
                 error.message,
                 exc_info=error,
             )

@@ -41,7 +41,7 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
     if REALM.read(environment):
         raise ValueError(
             f"{REALM.name}: there is no realm {' and '.join(map(repr, missing))} in the store yet: make it with "
-            "`arco bootstrap`"
+            "`arco bootstrap --realm NAME`"
         )
     if setup.tokens is not None:
         raise ValueError(

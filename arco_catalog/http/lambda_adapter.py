@@ -99,7 +99,8 @@ def adapt(adapter: Handler, app: WithRawPath) -> Handler:
             if app.requests != before:
                 raise
             _LOG.error(
-                "the function was called with an event that is no request of the endpoint type in ARCO_ENDPOINT",
+                "the function was called with an event that is no request of the endpoint type in ARCO_ENDPOINT: "
+                "nothing is to be done about a test or a warmer",
                 exc_info=error,
             )
             refused = described(

@@ -130,12 +130,13 @@ async def _head(state: State) -> RegistryState:
     head = await state.head()
     if head.version is None:
         _LOG.error(
-            "a request was refused, because there is no realm at %s yet: `arco bootstrap` makes one",
+            "a request was refused, because there is no realm at %s yet: `arco bootstrap` makes one, with --realm NAME "
+            "if the server or function serves a realm of that name",
             state.paths.manifest,
         )
         raise Forbidden(
             "There is no realm yet in this server's store that this request could use, so it was refused: "
-            "`arco bootstrap` makes one"
+            "`arco bootstrap` makes one, with --realm NAME if the server or function serves a realm of that name"
         )
     return head
 

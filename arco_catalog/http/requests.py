@@ -147,7 +147,9 @@ class Request:
                         taken.shrink(BODY_WEIGHT * size)
                         return b"".join(chunks)
         except TimeoutError as error:
-            raise SlowBody(f"The request body did not arrive within {options.body_seconds:g} s") from error
+            raise SlowBody(
+                f"The request body did not arrive within {options.body_seconds:g} s, a fixed limit"
+            ) from error
 
     async def form(self, options: HttpOptions) -> bytes:
         """Returns the body of a request with the content type of a form, still encoded. Raises the errors of `body`,

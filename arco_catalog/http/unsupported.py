@@ -30,14 +30,20 @@ async def load_credentials(context: RequestContext) -> Response:
     """Raises `Unsupported`, because clients must use their own credentials for the store; for a caller without the
     rights that the route requires, the errors of `Session.head` instead."""
     await context.sessions.check_allowed()
-    raise Unsupported("This catalog does not vend credentials: configure the client with its own access to the store")
+    raise Unsupported(
+        "The endpoint for a table's credentials gives none, since this catalog does not vend any: configure the client "
+        "with its own access to the store"
+    )
 
 
 async def sign(context: RequestContext) -> Response:
     """Raises `Unsupported`, because clients must sign with their own credentials; for a caller without the rights that
     the route requires, the errors of `Session.head` instead."""
     await context.sessions.check_allowed()
-    raise Unsupported("This catalog does not sign requests: configure the client with its own access to the store")
+    raise Unsupported(
+        "The endpoint for signatures gives none, since this catalog does not sign requests: configure the client with "
+        "its own access to the store"
+    )
 
 
 async def get_token(context: RequestContext) -> Response:

@@ -175,9 +175,12 @@ class TableDraft:
             raise BadRequest("Cannot write metadata without a location: add the update 'set-location' to the commit")
         version = self.metadata["format-version"]
         if version > 1 and not self.metadata["table-uuid"]:
-            raise BadRequest(f"UUID is required in format v{version}")
+            raise BadRequest(f"UUID is required in format v{version}: add the update 'assign-uuid' to the commit")
         if version == 1 and self.metadata["last-sequence-number"] != 0:
-            raise BadRequest(f"Sequence number must be 0 in v1: {self.metadata['last-sequence-number']}")
+            raise BadRequest(
+                f"Sequence number must be 0 in v1: {self.metadata['last-sequence-number']}: send none in the snapshots "
+                "that the commit adds, or upgrade the table in the same commit"
+            )
         self._check_structure()
         self._check_snapshot_log()
         if self.base is not None:
@@ -192,9 +195,15 @@ class TableDraft:
             return
         columns = self.current_columns()
         if not self.metadata["partition-specs"]:
-            raise BadRequest("Partition specs cannot be null or empty")
+            raise BadRequest(
+                "Partition specs cannot be null or empty: add the update 'add-spec' to the commit that creates the "
+                "table"
+            )
         if not self.metadata["sort-orders"]:
-            raise BadRequest("Sort orders cannot be null or empty")
+            raise BadRequest(
+                "Sort orders cannot be null or empty: add the update 'add-sort-order' to the commit that creates the "
+                "table"
+            )
         for spec in self.metadata["partition-specs"]:
             check_names(spec, columns)
         check_spec(default_spec(self.metadata), columns)

@@ -137,8 +137,9 @@ def _kept_of_branches(
             steps += 1
         if max_steps is not None and steps > max_steps:
             raise BadRequest(
-                f"The table's branches keep more than {max_steps:,} snapshots, shared ones counted for every branch, "
-                "so what expires is not computed: remove branches, or give them a shorter retention"
+                f"Nothing of the table expires: its branches keep more than {max_steps:,} snapshots, shared ones "
+                "counted for every branch, too many for an expiry to follow: remove branches, or give them a shorter "
+                "retention, and a later expiry can be made"
             )
     return kept
 

@@ -76,7 +76,7 @@ def _columns(value: JsonValue) -> JsonValue:
     """Returns the value if it is a reference to a column by id or name. Fails for any other value."""
     fields = record(dict[str, Any], {}, {"id": INT, "name": STRING})(value)
     if "id" not in fields and "name" not in fields:
-        raise ShapeError("a reference to a column in a scan report has neither the field 'id' nor 'name'")
+        raise ShapeError("a reference to a column in the filter of a scan report has neither the field 'id' nor 'name'")
     return value
 
 

@@ -86,7 +86,10 @@ def with_field_ids(spec: PartitionSpec, known: Mapping[tuple[int, str], int], la
         return spec
     total = len(spec["fields"])
     if missing < total:
-        raise BadRequest(f"Cannot parse spec with missing field IDs: {missing} missing of {total} fields.")
+        raise BadRequest(
+            f"Cannot parse spec with missing field IDs: {missing} missing of {total} fields. In 'add-spec', give all "
+            "fields an id, or none"
+        )
     fields: list[PartitionField] = []
     taken: set[int] = set()
     for field in spec["fields"]:

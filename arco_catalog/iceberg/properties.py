@@ -140,7 +140,10 @@ def check_new_table(properties: Properties, format_version: int, column_names: f
     for name in properties:
         column = name.removeprefix(METRICS_COLUMN_PREFIX)
         if column != name and column not in column_names:
-            raise BadRequest(f"Invalid metrics config, could not find column {column} from table prop {name}")
+            raise BadRequest(
+                f"Invalid metrics config, could not find column {column} from table prop {name} in the schema of a new "
+                "table"
+            )
     for name in _COMMIT_RETRIES:
         if name in properties and integer(properties, name, 0) < 0:
             raise BadRequest(f"Table property {name} must have non negative integer value in a new table")

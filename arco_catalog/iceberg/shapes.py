@@ -118,7 +118,10 @@ def following_id(what: str, last: int) -> int:
     """Returns the id after `last`. Raises `BadRequest`, which names `what`, if that does not fit into 32 bits, which is
     the limit of readers."""
     if last >= MAX_INT:
-        raise BadRequest(f"Cannot assign a {what} id: {last} is the largest id there is, and it is taken")
+        raise BadRequest(
+            f"Cannot assign a {what} id: {last} is the largest id there is, and it is taken: a removal frees only ids "
+            "of schemas and specs of tables, and not those of partition fields, which a client may assign itself"
+        )
     return last + 1
 
 

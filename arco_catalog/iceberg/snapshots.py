@@ -167,7 +167,8 @@ def retained_log(
     if current is not None and kept and kept[-1]["snapshot-id"] != current:
         raise BadRequest(
             "Cannot set invalid snapshot log: latest entry is not the current snapshot, after the entries of "
-            "snapshots that the commit removes or replaces were left out"
+            "snapshots that the commit removes or replaces were left out: set main to another snapshot first, which "
+            "adds an entry"
         )
     return kept
 

@@ -67,7 +67,7 @@ def add_schema(draft: TableDraft, schema: Schema) -> None:
     if highest_id(columns) >= FIRST_METADATA_COLUMN_ID:
         raise BadRequest(
             f"Column ids from {FIRST_METADATA_COLUMN_ID} on are reserved for metadata columns: give lower ones to the "
-            "columns of the schema to add"
+            "columns of the schema in 'add-schema'"
         )
     draft.metadata["last-column-id"] = max(draft.metadata["last-column-id"], highest_id(columns))
     schema_id = draft.schemas.id_of(schema)
@@ -110,7 +110,10 @@ def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
     spec = with_field_ids(spec, draft.field_ids, draft.metadata["last-partition-id"])
     check_spec(spec, draft.current_columns())
     if is_v1 and not has_sequential_ids(spec):
-        raise BadRequest("Spec does not use sequential IDs that are required in v1: 1000, 1001, and so on, in order")
+        raise BadRequest(
+            "Spec does not use sequential IDs that are required in v1: in 'add-spec', use 1000, 1001, and so on, in "
+            "order, or leave out all ids"
+        )
     spec_id = draft.specs.next_id("partition spec")
     draft.specs.add(spec_id, {**spec, "spec-id": spec_id})
     draft.field_ids.update(known_field_ids([spec]))
@@ -166,7 +169,7 @@ def set_properties(draft: TableDraft, properties: dict[str, str]) -> None:
     """Sets properties; no others change. Raises `BadRequest` for a codec of metadata files but `none` and `gzip`."""
     codec = properties.get(METADATA_COMPRESSION, "none")
     if codec.lower() not in ("none", "gzip"):
-        raise BadRequest(f"Invalid codec name: {codec} ({METADATA_COMPRESSION} must be none or gzip)")
+        raise BadRequest(f"Invalid codec name: {codec} (a table's {METADATA_COMPRESSION} must be none or gzip)")
     draft.metadata["properties"].update(properties)
 
 

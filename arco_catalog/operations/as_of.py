@@ -66,7 +66,7 @@ async def registry_at(session: Session, at_ms: int) -> RegistryState:
         if after is None:
             raise await _missing(session, listing.before, end)
         listing = after
-    raise NotFound("The catalog had no commit yet at the requested time: give a later time")
+    raise NotFound("The catalog had no commit yet at the time of --at: give a later time")
 
 
 async def _time_of(session: Session, listing: CommitRecord, commit: str, sequence: int) -> int:
@@ -93,12 +93,12 @@ async def _missing(session: Session, commit: str, sequence: int) -> HistoryColle
     key = session.state.paths.registry_commit(commit)
     if sequence < await read_registry_floor(session.state):
         return HistoryCollected(
-            "The registry's history of the requested time no longer exists, as old commits are deleted: give "
+            "The registry's history of the time of --at no longer exists, as old commits are deleted: give "
             f"a later time ({key}, or one before it, is missing)"
         )
     return InternalError(
         f"The catalog's record {key}, or one before it that it needs, is lost or corrupt: `arco fsck` reports which; "
-        "give another time"
+        "give --at another time"
     )
 
 
@@ -121,7 +121,7 @@ class Listing:
             await load(self.session.state, index, Needs(keys=[namespace_key(namespace)] if namespace else []))
             if namespace and index.get(namespace_key(namespace)) is None:
                 raise NoSuchNamespace(
-                    f"Namespace did not exist at the requested time: {dotted(namespace[:-1], namespace[-1])}"
+                    f"Namespace did not exist at the time of --at: {dotted(namespace[:-1], namespace[-1])}"
                 )
             for prefix in (relations_in(namespace), namespaces_in(namespace)):
                 async for key, entry in entries_in(self.session.state, index, prefix):
@@ -148,10 +148,10 @@ async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: 
     tombstone = newest_tombstone(tombstone for _, tombstone in index.scan(dropped)) if entry is None else None
     meant = entry or tombstone
     if meant is None:
-        raise NoSuchTable(f"Table or view did not exist at the requested time: {dotted(namespace, name)}")
+        raise NoSuchTable(f"Table or view did not exist at the time of --at: {dotted(namespace, name)}")
     if described_kind(meant) is not None:
         raise NoSuchTable(
-            f"Table did not exist at the requested time: {dotted(namespace, name)} was a "
+            f"Table did not exist at the time of --at: {dotted(namespace, name)} was a "
             f"{called(text(meant, 'type'))}, and the catalog stores no earlier states of those"
         )
     entity, followed = text(meant, "entity"), FollowedTable.of(meant)
@@ -200,8 +200,9 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise HistoryCollected(
-            f"The table or view with the entity id {entity} was dropped, and the catalog has no pointer of it any "
-            "more: a cleanup deleted that after a purge, or when the drop could no longer be undone"
+            f"The table or view with the entity id {entity} has no pointer any more: it was dropped, and a cleanup "
+            "deleted that after a purge, or when the drop could no longer be undone; or, if it was not dropped, the "
+            "pointer is lost, and `arco restore` searches for it"
         )
     newest = (await resolve_for_read(session.state, pointer)).metadata
     cursor = ReceiptCursor(session, entity, newest, origin=pointer.registered_from)
@@ -211,7 +212,7 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
             return commit.file, commit.receipt
         newest = commit.file
     raise HistoryCollected(
-        f"The state of the table or view with the entity id {entity} at the requested time is unknown: the "
+        f"The state of the table or view with the entity id {entity} at the time of --at is unknown: the "
         f"receipt of {newest.location} was deleted by a cleanup, or was not written yet (run `arco reconcile`)"
     )
 
@@ -219,6 +220,6 @@ async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataF
 def _collected(gone: SegmentGone) -> HistoryCollected:
     """Returns the error for a time at which the registry's index had a segment that was deleted."""
     return HistoryCollected(
-        "The registry's history of the requested time no longer exists, as old segments of its index are "
+        "The registry's history of the time of --at no longer exists, as old segments of its index are "
         f"deleted: give a later time ({gone.message})"
     )

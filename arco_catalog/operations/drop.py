@@ -49,7 +49,11 @@ async def drop_table(session: Session, namespace: Namespace, name: str, purge: b
     drop = Drop(session, TABLES, namespace, name, purge)
     answer = await run(session, drop)
     if purge and drop.copy_of is not None:
-        _LOG.warning("Dropped %s without a purge: %s", dotted(namespace, name), describe_copy(drop.copy_of))
+        _LOG.warning(
+            "Dropped %s without the purge of the request, because %s",
+            dotted(namespace, name),
+            describe_copy(drop.copy_of),
+        )
         return answer
     notify, settings = session.catalog.notify_workers, session.settings.purge
     if not purge or settings.mode is PurgeMode.OFF:

@@ -158,7 +158,7 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
     try:
         if catalog.settings.read_only_because is not None:
             raise RuntimeError(
-                "The scheduled work was not done, because commits to the store could be lost: "
+                "This function or job did nothing, because commits to the store could be lost: "
                 f"{catalog.settings.read_only_because}"
             )
         # Imported here so that a cold start of the API, which serves one catalog, does not pay for it.

@@ -81,8 +81,8 @@ class _NotificationChange(NamedChange):
         if entry is not None and (entry.uuid or "").lower() != notification.uuid.lower():
             name = self.full_name
             raise BadRequest(
-                f"{name} follows table {entry.uuid}, not {notification.uuid}: send a DROP notification for the former "
-                "first"
+                f"{name} follows table {entry.uuid}, not {notification.uuid}: send a DROP notification for the former, "
+                "and then this one with a later timestamp than that"
             )
         return entry
 
@@ -92,7 +92,9 @@ class _NotificationChange(NamedChange):
         levels = [self.namespace[:depth] for depth in range(1, len(self.namespace) + 1)]
         yield Needs(keys=[CATALOG_STATE, *map(namespace_key, levels)])
         if is_dropping(index):
-            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse} is being dropped")
+            raise NoSuchWarehouse(
+                f"Warehouse does not exist: {self.session.settings.warehouse} is being dropped or was dropped"
+            )
         edits: dict[str, JsonObject | None] = {}
         values = []
         location = self.context.warehouse

@@ -42,8 +42,8 @@ def check_properties(
     if total > max(MAX_PROPERTIES_BYTES, before):
         largest = max(updates or after, key=lambda name: len(name) + len(str(after.get(name))))
         raise BadRequest(
-            f"The properties of {owner} would be {total:,} bytes, more than "
-            f"{MAX_PROPERTIES_BYTES:,}; the longest of those given is {quoted(largest)}"
+            f"The properties of {owner} would be {total:,} bytes, more than {MAX_PROPERTIES_BYTES:,}; the longest of "
+            f"{'those given' if updates else 'all, governance included,'} is {quoted(largest)}"
         )
 
 

@@ -165,7 +165,8 @@ class Realm:
         allowed = [each for each in locations_of(entry.properties, entry.storage) if self.may_use(each)]
         if not allowed:
             raise BadRequest(
-                f"The locations of catalog {entry.name} are outside those that this server may use: {_ALLOWING}"
+                f"The locations of catalog {entry.name} are outside those that this server may use: {_ALLOWING}; where "
+                "realms share a store, the operator may allow none inside a catalog's locations"
             )
         external = entry.kind == EXTERNAL
         settings = replace(

@@ -68,7 +68,8 @@ async def receipts_of(session: Session, entity: str, limit: int | None = None) -
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise NoSuchTable(
-            f"No table or view has the entity id {entity}, or its pointer is missing: check with `arco fsck`"
+            f"No table or view has the entity id {entity}, or its pointer is missing: check with `arco fsck`, unless "
+            "it is a generic table, a semantic model or a table that follows another catalog's, which have no receipts"
         )
     newest = (await resolve_for_read(session.state, pointer)).metadata
     cursor = ReceiptCursor(session, entity, newest, origin=pointer.registered_from)

@@ -101,7 +101,8 @@ async def find_stray(realm: Realm, session: Session, place: str) -> StrayCatalog
     directly = realm.first_root(whole.rpartition("/")[2])
     if "/" in whole and not whole.startswith(parent) and whole != directly:
         raise BadRequest(
-            f"{place} can't be the state of a catalog of this realm: the folders of those begin with {parent}"
+            f"{place} can't be the state of a catalog of this realm: the folders of those begin with {parent}, or, "
+            f"for a catalog that `arco bootstrap` made, are {realm.first_root('NAME')}"
         )
     roots = [whole] if "/" in whole else [realm.root_of(whole), directly]
     for root in roots:

@@ -133,7 +133,8 @@ class _Undrop(NamedChange):
             missing = dotted(self.namespace)
             raise NoSuchNamespace(
                 f"{self.full_name} cannot be restored: its namespace {missing} does not exist. Create the namespace, "
-                "and then restore what was dropped from it"
+                "and then restore what was dropped from it: in a realm that takes TABLE_DROP on the catalog, or "
+                "VIEW_DROP for a view"
             )
         tombstone = self._newest(index)
         if tombstone is None:

@@ -40,7 +40,8 @@ def check_allowed(allowed: AllowedLocations, paths: Iterable[Location]) -> None:
         where = f"Manifest lists and statistics in {path.uri} are outside of the table's locations"
         if path.collapsed or path.has_dots:
             raise BadRequest(
-                f"{where}, and their path has an empty level ('//'), '.' or '..': write them to a path without these"
+                f"{where}, and their path has an empty level ('//'), '.' or '..': write them to a path without these, "
+                "or register a metadata file that names none there"
             )
         try:
             allowed.check(path.uri)

@@ -191,8 +191,9 @@ def check_source(standing: Standing) -> None:
     """Raises `BadRequest` unless the caller may name the source of its change."""
     if not standing.names_sources:
         raise BadRequest(
-            f"Principal {standing.name} may not name the source of its changes: leave out X-Arco-Servo-Run-Id, "
-            f"X-Arco-Servo-Task-Id and X-Arco-Admin-User, or set its property {NAME_SOURCES} to true"
+            f"Principal {standing.name} may not name the source of its changes, also not in a request that only reads: "
+            "leave out X-Arco-Servo-Run-Id, X-Arco-Servo-Task-Id and X-Arco-Admin-User, or set its property "
+            f"{NAME_SOURCES} to true"
         )
 
 

@@ -144,7 +144,8 @@ def _refuse_folder(index: Index, location: Location, candidates: Iterable[Namesp
         if found is not None and Location.parse(found.location).inside(location):
             raise BadRequest(
                 f"Location {location.uri} is, or contains, the folder of namespace {dotted(candidate)}: no other table "
-                "could be created there by default. Choose a folder inside it"
+                "could be created there by default. Choose a folder inside it; metadata with this location can't be "
+                "registered"
             )
 
 

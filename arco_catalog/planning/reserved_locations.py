@@ -18,7 +18,9 @@ MAX_HELD = 32
 def check_named(named: Sequence[str]) -> None:
     """Raises `BadRequest` for more locations than a commit may name."""
     if len(named) > MAX_NAMED:
-        raise BadRequest(f"A request for a table or view may name at most {MAX_NAMED} locations, not {len(named)}")
+        raise BadRequest(
+            f"A create or commit of a table or view may name at most {MAX_NAMED} locations, not {len(named)}"
+        )
 
 
 def locations_to_reserve(context: Context, entry: RelationEntry, named: Sequence[str]) -> list[Location]:

@@ -47,11 +47,13 @@ class Policy:
             content = loads(str(item.get("content", "{}")).encode())
         except MalformedJson as error:
             raise InvalidPolicy(
-                f"the content of policy {name} is not JSON, so no table to which it applies is maintained: {error}"
+                f"the content of policy {name} is not JSON, so the maintenance job omits all tables to which it "
+                f"applies, and workers expire no snapshots by it: {error}"
             ) from error
         if not isinstance(content, dict):
             raise InvalidPolicy(
-                f"the content of policy {name} is not a JSON object, so no table to which it applies is maintained"
+                f"the content of policy {name} is not a JSON object, so the maintenance job omits all tables to "
+                "which it applies, and workers expire no snapshots by it"
             )
         return cls(name, kind, version if isinstance(version, int) else 0, content.get("enable") is True, content)
 

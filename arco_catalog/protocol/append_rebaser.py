@@ -141,6 +141,6 @@ class AppendRebaser:
                 ) from error
             if place.has_dots or place.collapsed or not place.inside_any(held):
                 raise NotRebasable(
-                    f"the file {file[:200]}, which the rebase needs, is outside of the table's locations, or has '.' "
-                    "or '..' as a level of the path"
+                    f"the file {file[:200]}, which the rebase needs, is outside of the table's locations, or has '.', "
+                    "'..' or an empty level ('//') in the path"
                 )

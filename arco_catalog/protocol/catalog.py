@@ -292,7 +292,8 @@ class Session:
         left_ms = self.deadline.left_ms()
         if left_ms <= ahead_ms:
             raise StoreUnavailable(
-                f"the request's deadline {'has passed' if left_ms <= 0 else 'is too near for the next step'}"
+                "the deadline of the request, command or task "
+                f"{'has passed' if left_ms <= 0 else 'is too near for the next step'}"
             )
 
     def check_writable(self) -> None:
@@ -341,7 +342,7 @@ class Session:
         self.stats.dropped_writes += 1
         _LOG.warning(
             "a best-effort step of a request failed, and the reconciler, a collection or a later request makes up for "
-            "it: %s: %s",
+            "it, but an old metadata file may be left: %s: %s",
             what,
             error,
         )

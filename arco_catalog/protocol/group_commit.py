@@ -204,7 +204,8 @@ class GroupCommitter:
             except TimeoutError as error:
                 if seconds_left() <= 0:
                     raise StoreUnavailable(
-                        "the request's deadline has passed while it waited for other changes of the registry"
+                        "the deadline of the request or task has passed while it waited for other changes of the "
+                        "registry"
                     ) from error
                 if seen == self._acquisitions and may_skip():
                     return False

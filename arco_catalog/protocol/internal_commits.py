@@ -157,7 +157,7 @@ async def _commit_alone(
         commit = await PreparedCommit.of(session.state, changed.head, changed.edits, [operation])
         if when_late is not None and session.late():
             raise CommitStateUnknown(
-                f"The deadline has passed, so whether the change was committed is unknown: {when_late}"
+                f"The deadline of the command has passed, so whether the change was committed is unknown: {when_late}"
             )
         lost = _RefusedCommit(commit, changed.head)
         if may_propose:

@@ -186,7 +186,9 @@ class RegistryMutation(Mutation[RegistryReadSet]):
             else None
         )
         if kept is None or isinstance(kept, Refusal):
-            raise InternalError(f"registry commit {commit_id} has no answer for operation {attempt}")
+            raise InternalError(
+                f"the change was made, but the registry commit {commit_id} has no answer for operation {attempt}"
+            )
         return await rebuilt(self.session, kept)
 
 

@@ -374,10 +374,14 @@ class _Records(Generic[T]):
         self._file_records += max(1, count)
         if self._file_records > limits.file_records:
             raise Unreadable(
-                f"the Avro file has more than {limits.file_records:,} records, where a block without any counts as one"
+                f"the Avro file has more than {limits.file_records:,} records, where a block without any counts as "
+                "one: a fixed limit, or one by the counts in the manifest list"
             )
         if self._file_bytes > limits.file_bytes:
-            raise UnpacksTooLong(f"the Avro file has more than {limits.file_bytes:,} bytes of records")
+            raise UnpacksTooLong(
+                f"the Avro file has more than {limits.file_bytes:,} bytes of records, unpacked: a fixed limit, or one "
+                "by the size of the file"
+            )
         self.left = count
         self._open(data if count else b"")
 

@@ -22,6 +22,8 @@ Refs = Mapping[str | None, JsonValue]
 _LISTS = ("recent", "cancelled")
 """The fields of HEAD with lists of its commits."""
 _FIELDS_OF_CHANGES = frozenset({"embedded", "removed", "segments", "removed_segments"})
+_ADVICE = "Begin a listing at the first page, and give a restore another commit"
+"""What to do where HEAD as of a commit can't be computed."""
 
 
 def is_whole(document: JsonObject) -> bool:
@@ -99,7 +101,7 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
     if start is None:
         raise InternalError(
             f"HEAD as of a registry commit can't be computed: commit {chain[0].get('id')} is not whole, nor is one "
-            "after it: their objects have only edits of the index"
+            f"after it: their objects have only edits of the index. {_ADVICE}"
         )
     first, *later = chain[start:]
     index, parent = mapping(first, "index"), first
@@ -109,7 +111,7 @@ def head_of(chain: Sequence[JsonObject]) -> JsonObject:
         if each.get("parent") != parent.get("id"):
             raise InternalError(
                 f"HEAD as of a registry commit can't be computed: commit {each.get('id')}, which has only edits of the "
-                f"index, does not follow commit {parent.get('id')}"
+                f"index, does not follow commit {parent.get('id')}. {_ADVICE}"
             )
         embedded, refs = _changed(embedded, refs, each)
         parent = each

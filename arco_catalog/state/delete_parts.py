@@ -39,6 +39,8 @@ HASH_BYTES: Final = 4
 _BIG_ENDIAN: Final = "big"
 _HASHES: Final = "I"
 """The type of an array of hashes, and of the numbers of rows: lists of numbers take eight times as much memory."""
+_INSTEAD: Final = "so the manifests are read instead"
+"""The part of an error that explains how a plan goes on without the part of an index."""
 
 
 class InvalidPart(Exception):
@@ -147,14 +149,14 @@ def read_header(part: bytes) -> PartHeader:
         header = loads(line)
     except MalformedJson as error:
         raise InvalidPart(
-            "the header of a part of an index of deletes is not JSON, or is longer than the bytes read"
+            f"the header of a part of an index of deletes is not JSON, or is longer than the bytes read, {_INSTEAD}"
         ) from error
     match header:
         case {"version": version, "columns": list(columns), "blocks": list(blocks)} if version == VERSION:
             ids = frozenset(column for column in columns if isinstance(column, int))
             return PartHeader(ids, [*map(_block, blocks)], len(line) + 1)
         case _:
-            raise InvalidPart("the header of a part of an index of deletes has an unknown version or form")
+            raise InvalidPart(f"the header of a part of an index of deletes has an unknown version or form, {_INSTEAD}")
 
 
 def _block(value: JsonValue) -> Block:
@@ -165,7 +167,8 @@ def _block(value: JsonValue) -> Block:
             return Block(rows, size)
         case _:
             raise InvalidPart(
-                "a block in the header of a part of an index of deletes is not two numbers above 0, of rows and bytes"
+                "a block in the header of a part of an index of deletes is not two numbers above 0, of rows and bytes, "
+                f"{_INSTEAD}"
             )
 
 
@@ -179,7 +182,9 @@ def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[B
     """Returns the rows of a part that have one of these hashes by its `table` of them, by block; blocks without such
     rows are left out. Raises `InvalidPart` for a table of another length."""
     if len(table) != HASH_BYTES * header.files:
-        raise InvalidPart("the table of hashes of a part of an index of deletes has another length than its rows need")
+        raise InvalidPart(
+            f"the table of hashes of a part of an index of deletes has another length than its rows need, {_INSTEAD}"
+        )
     of_rows = array(_HASHES, table)
     if sys.byteorder != _BIG_ENDIAN:
         of_rows.byteswap()
@@ -204,12 +209,16 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
     try:
         lines = unpacker.decompress(packed, MAX_BLOCK_BYTES).split(b"\n")
         if not unpacker.eof:
-            raise InvalidPart("a block of a part of an index of deletes is too long, unpacked, or ends too early")
+            raise InvalidPart(
+                f"a block of a part of an index of deletes is too long, unpacked, or ends too early, {_INSTEAD}"
+            )
         return [_file(loads(lines[row])) for row in rows]
     except zlib.error as error:
-        raise InvalidPart(f"a block of a part of an index of deletes can't be unpacked: {error}") from error
+        raise InvalidPart(f"a block of a part of an index of deletes can't be unpacked, {_INSTEAD}: {error}") from error
     except (MalformedJson, ValueError, TypeError, LookupError, InvalidOperation) as error:
-        raise InvalidPart(f"a row of a part of an index of deletes is corrupt or missing: {error}") from error
+        raise InvalidPart(
+            f"a row of a part of an index of deletes is corrupt or missing, {_INSTEAD}: {error}"
+        ) from error
 
 
 def _hash(key: str) -> int:

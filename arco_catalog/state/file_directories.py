@@ -38,6 +38,10 @@ MAX_DIRECTORIES_AT_ONCE = 4_096
 """The limit of directories in memory, above which the deepest are replaced."""
 TRIES = 3
 """After so many writes of a shard that failed because other purges did, its changes are dropped."""
+_INVALID = (
+    "the record of tables' directories, which is replaced at the next change of it, or a purge's checkpoint is invalid"
+)
+"""The beginning of an error about the directories of one table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class FileDirectories:
         """Reads the directories of one table's files from their JSON. Raises `InternalError`."""
         widened = entry.get("widened", False)
         if not isinstance(widened, bool):
-            raise InternalError("a stored record is invalid: the field 'widened' is not a boolean")
+            raise InternalError(f"{_INVALID}: the field 'widened' is not a boolean")
         unread = tuple(UnreadFile.parse(each) for each in objects(entry, "unread"))
         return cls(text(entry, "pointer"), _texts(entry, "locations"), _texts(entry, "directories"), widened, unread)
 
@@ -269,10 +273,7 @@ def _texts(entry: JsonObject, name: str) -> tuple[str, ...]:
     is no array, or has another item."""
     values = texts(entry, name)
     if not isinstance(entry.get(name), list) or len(values) != len(sequence(entry, name)):
-        raise InternalError(
-            f"the record of tables' directories is invalid, and is replaced at the next change of it: the field "
-            f"{name!r} is missing or not an array of strings"
-        )
+        raise InternalError(f"{_INVALID}: the field {name!r} is missing or not an array of strings")
     return values
 
 

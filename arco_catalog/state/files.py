@@ -438,7 +438,8 @@ class Files:
                     return body, taken
         except (zlib.error, EOFError) as error:
             raise UnreadableMetadata(
-                f"{location} is not a metadata file: its gzip data can't be unpacked: {error}"
+                f"{location}, which a table, view or request names, is not a metadata file: its gzip data can't be "
+                f"unpacked: {error}"
             ) from None
         raise self._too_large(location)
 

@@ -180,8 +180,8 @@ def _phase_of(checkpoint: JsonObject) -> Phase:
         return Phase(name)
     except ValueError:
         raise InternalError(
-            f"a purge's checkpoint has the unknown phase {name!r}: if another version of the program wrote it, run "
-            "that one"
+            f"the checkpoint of a purge, or of an expiry of snapshots, has the unknown phase {name!r}: if another "
+            "version of the program wrote it, run that one"
         ) from None
 
 

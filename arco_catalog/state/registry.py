@@ -95,8 +95,8 @@ class RegistryState(CommitRecord):
         document = parse_record(body, where, newest=NEWEST_VERSION)
         if not is_whole(document):
             raise InternalError(
-                f"{where}, the HEAD of a registry, is to be restored: it has only edits of the index, and not the "
-                "whole index"
+                f"{where}, the HEAD of a registry, can't be used: it has only edits of the index, and not the whole "
+                "index. Restore it by `arco restore`, that of a realm by `arco restore --realm-registry`"
             )
         return cls.of(document, version)
 

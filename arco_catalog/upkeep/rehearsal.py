@@ -36,7 +36,7 @@ class Rehearsal:
             change = await carry_out(mutation.state, head.index, mutation.change(read_set, self._attempt))
         except PendingTransaction as met:
             raise Unavailable(
-                "The import of this name can't be tried without --apply now, and nothing is written: transaction "
+                "This name can't be imported now, nor can that be tried, and nothing is written for it: transaction "
                 f"{met.transaction}, which uses the name, is not decided. Try once more in a minute"
             ) from met
         return replace(head, index=head.index.edited(change.edits)) if isinstance(change, Change) else head

@@ -47,7 +47,10 @@ class StoragePolicy:
         try:
             return cls.of([*own, *VENDING_ENDPOINTS.read(environment)], VENDING_IDENTITIES.read(environment))
         except ValueError as error:
-            raise ValueError(f"{', '.join(_OWN_ENDPOINTS)} or {VENDING_ENDPOINTS.name}: {error}") from error
+            raise ValueError(
+                "no credentials for files are given until this is corrected, in "
+                f"{', '.join(_OWN_ENDPOINTS)} or {VENDING_ENDPOINTS.name}: {error}"
+            ) from error
 
     def check(self, config: StorageConfig) -> None:
         """Raises `BadRequest` unless the operator allows the endpoints and the identity of a storage configuration.
@@ -70,7 +73,8 @@ class StoragePolicy:
         if not _amazons(region) and not (config.endpoint or config.endpoint_internal or config.sts_endpoint):
             raise BadRequest(
                 f"the catalog's storageConfigInfo has a role in region {region}, which is none of Amazon's, and no "
-                "endpoint, so no access to files is given: correct the region, or set endpoint or stsEndpoint in it"
+                "endpoint: tables load without credentials, and no request is signed, until the region is corrected, "
+                "or endpoint or stsEndpoint set in it"
             )
 
     def _check_endpoints(self, config: AwsStorage) -> None:
@@ -86,8 +90,9 @@ class StoragePolicy:
         for name, url in named.items():
             if url and not _is_one_of(url, self.endpoints | amazons):
                 raise BadRequest(
-                    f"storageConfigInfo: {name} {url} is not allowed: this server uses the endpoint of its own store "
-                    f"and Amazon's own in the region; the operator allows others by {VENDING_ENDPOINTS.name}"
+                    f"storageConfigInfo: {name} {url} is not allowed (tables of a catalog that has it already load "
+                    "without credentials): this server uses the endpoint of its own store and Amazon's own in the "
+                    f"region; the operator allows others by {VENDING_ENDPOINTS.name}"
                 )
 
     def _check_identity(self, name: str, identity: str | None) -> None:
@@ -95,8 +100,9 @@ class StoragePolicy:
         the operator's patterns. None, and an empty text, are allowed."""
         if identity and not any(fnmatchcase(identity, pattern) for pattern in self.identities):
             raise BadRequest(
-                f"storageConfigInfo: {name} {identity} is not allowed: the operator lists the identities that this "
-                f"server may assume in {VENDING_IDENTITIES.name}"
+                f"storageConfigInfo: {name} {identity} is not allowed (tables of a catalog that has it already load "
+                "without credentials): the operator lists the identities that this server may assume in "
+                f"{VENDING_IDENTITIES.name}"
             )
 
 

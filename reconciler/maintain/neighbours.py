@@ -31,9 +31,9 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
             found = await current_file(session, entry.entity)
         except NotFound as missing:
             raise TaskFailed(
-                f"the current metadata file of the table with the entity id {entry.entity} does not exist, so it is "
-                "not known to which files the table refers, and no snapshot of it is expired: restore that file "
-                f"({missing.message})"
+                f"the current metadata file of this table (entity id {entry.entity}) does not exist, so it is not "
+                "known to which files it refers: this procedure is held back, and other procedures are not, until you "
+                f"restore that file ({missing.message})"
             ) from missing
         if found is None:
             return None
@@ -42,7 +42,8 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         if file.location == read:
             raise TaskFailed(
                 f"the manifest or manifest list {gone[0]} does not exist, so it is not known whether the table refers "
-                "to files outside of its locations, and its snapshots are not expired: restore that file"
+                "to files outside of its locations: this procedure is held back, and other procedures are not, until "
+                "you restore that file"
             )
         read, gone = file.location, []
         reached = Reached()
@@ -56,6 +57,6 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
     raise TaskFailed(
         f"the table with the entity id {entry.entity} changed between {MAX_ROUNDS} readings of the manifests, and in "
         f"each a manifest or manifest list did not exist, at last {gone[0]}, so it is not known whether the table "
-        "refers to files outside of its locations, and no snapshot of it is expired: run maintain when fewer writers "
-        "commit"
+        "refers to files outside of its locations: this procedure is held back, and other procedures are not, until a "
+        "run of maintain reads them all, as when fewer writers commit"
     )

@@ -123,7 +123,8 @@ def _number(
     try:
         return parse(options[name])
     except ValueError:
-        raise ValueError(f"{name} must be a number, got {options[name]}") from None
+        number = "a whole number" if parse is int else "a number"
+        raise ValueError(f"{name} must be {number}, got {options[name]}") from None
 
 
 @dataclass(slots=True)

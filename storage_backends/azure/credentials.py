@@ -91,7 +91,9 @@ class EntraTokens:
             self._credential = self._credential or _credential(self._config)
             answer = self._credential.get_token(self._scope)
         except (ClientAuthenticationError, ValueError) as error:  # ValueError: a malformed tenant or authority
-            raise StoreDenied(f"no Azure credentials: {error}") from error
+            raise StoreDenied(
+                f"no Azure credentials: azure-identity got no token for {self._scope}, for good or for now: {error}"
+            ) from error
         except AzureError as error:
             raise StoreUnavailable(
                 f"no Azure credentials: Entra ID gave no usable answer, which may pass: {error}"

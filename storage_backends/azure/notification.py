@@ -39,7 +39,7 @@ class MessageQueue:
         account, self._name = match.groups()
         configured = environment.get(ENDPOINT)
         self._may_be_plain = configured is not None
-        server = parse_endpoint(configured or url.rpartition("/")[0], "Azure")
+        server = parse_endpoint(configured or url.rpartition("/")[0], "Azure queue")
         self._endpoint = ContainerEndpoint(
             server.tls, server.host, server.port, server.authority, f"{server.path}/{self._name}", account
         )

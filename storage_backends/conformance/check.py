@@ -67,9 +67,9 @@ class Examination:
         another body than `body`."""
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            raise Fault("an object that was written is missing")
+            raise Fault("an object is missing after a write that was reported as applied, and no later deletion was")
         if found.body != body:
-            raise Fault("an object has another body than was written last")
+            raise Fault("an object has another body than that of the last write that was reported as applied")
         return found
 
 
@@ -135,4 +135,4 @@ def _describe(outcome: Outcome) -> str:
             return "it was applied"
         case PreconditionFailed():
             return "it was refused"
-    return f"it is unknown whether it was applied ({outcome.reason})"
+    return f"it is unknown whether it was applied ({outcome.reason}): run the checks once more"

@@ -129,7 +129,7 @@ async def odd_names(examination: Examination) -> Finding:
         await examination.write(key, key.encode(), ABSENT)
         await examination.require(key, key.encode())
     if {entry.key for entry in await listing(examination.store, examination.key("names/"))} != set(keys):
-        raise Fault("a listing returns other names than those that were written")
+        raise Fault("a listing returns other names than those that were written, with blanks, %, quotes and the like")
     return ok("kept")
 
 

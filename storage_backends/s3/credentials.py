@@ -120,7 +120,7 @@ class BotocoreCredentials:
         except (HTTPClientError, NoConnection) as error:
             raise StoreUnavailable(f"no AWS credentials: their provider does not answer: {error}") from error
         except (BotoCoreError, ClientError) as error:
-            raise StoreDenied(f"no AWS credentials: {error}") from error
+            raise StoreDenied(f"no AWS credentials: botocore got none, for good or for now: {error}") from error
         return Credentials(keys.access_key, keys.secret_key, keys.token)
 
 

@@ -70,7 +70,10 @@ async def post(
         parts = urlsplit(url)
         config = S3Config.from_environment(environment)
     except ValueError as error:
-        raise StoreDenied(f"no request was sent to the AWS service {service.name} at {url!r}: {error}") from error
+        raise StoreDenied(
+            f"no request was sent to the AWS service {service.name} at {url!r}, since that URL, or a variable of S3, "
+            f"is invalid: {error}"
+        ) from error
     keys = await credentials_of(config.credentials).current()
     named = {"host": parts.netloc, "content-type": service.content_type, **headers}
     stamp = signing_stamp(now_ms())

@@ -38,11 +38,13 @@ async def publish(
         sent = {"QueueUrl": url, "MessageBody": body, **fifo}
         answer = await call(SQS, region, "AmazonSQS.SendMessage", sent, environment, now_ms, MAX_ANSWER_BYTES)
         if answer.status != 200:
-            raise refusal(f"the SQS queue {name} did not take the message", answer)
+            raise refusal(f"the SQS queue {name} did not take the message, or failed and may have it", answer)
         return
     form = urlencode({"Action": "Publish", "Version": "2010-03-31", "TopicArn": arn, "Message": body, **fifo}).encode()
     answer = await post(_SNS, region, {}, form, environment, now_ms, MAX_ANSWER_BYTES)
     if answer.status != 200:
         found = _CODE.search(answer.body)
         code = "" if found is None else found[1].decode()
-        raise refusal_of_code(f"the SNS topic {name} did not take the message", answer.status, code)
+        raise refusal_of_code(
+            f"the SNS topic {name} did not take the message, or failed and may have it", answer.status, code
+        )

@@ -256,7 +256,9 @@ def _answer_for_a_session(error: ClientError) -> Response:
     again."""
     details, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
     if about.get("HTTPStatusCode", 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise StoreUnavailable(f"no session of S3 Express could be made: {error}") from error
+        raise StoreUnavailable(
+            f"the request was not sent: S3 Express answered a server error to the opening of a session: {error}"
+        ) from error
     code, message = (escape(details.get(name, "")) for name in ("Code", "Message"))
     body = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     return Response(about.get("HTTPStatusCode", 500), about.get("HTTPHeaders", {}), body.encode())

@@ -49,14 +49,16 @@ class S3Versions(Bucket):
             answer = await self._client.read(Request("GET", "", self._always, {**query, **resume}))
             if answer.status != HTTPStatus.OK:
                 raise StoreError(
-                    f"the listing of versions in {self._name!r} failed: the store answered with the unexpected status "
+                    f"the listing of versions in {self._name!r} failed, and arco restore, which may have hidden or "
+                    "restored objects before, must be run to the end: the store answered with the unexpected status "
                     f"{answer.status}"
                 )
             try:
                 found, resume = _read_page(answer.response.body)
             except (ValueError, KeyError) as error:
                 raise StoreUnavailable(
-                    f"the listing of versions in {self._name!r} failed: the answer cannot be read: {error}"
+                    f"the listing of versions in {self._name!r} failed, and arco restore, which may have hidden or "
+                    f"restored objects before, must be run to the end: the answer cannot be read: {error}"
                 ) from error
             complete, left = _complete([*left, *found], more=bool(resume))
             for each in complete:
@@ -72,7 +74,8 @@ class S3Versions(Bucket):
         answer = await self._client.read(Request("GET", self._key(kept.key), self._always, {"versionId": kept.id}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(
-                f"version {kept.id} of {kept.key} cannot be read: the store answered status {answer.status}"
+                f"version {kept.id} of {kept.key} cannot be read, and arco restore, which may have hidden or restored "
+                f"other objects before, must be run to the end: the store answered status {answer.status}"
             )
         return answer.response.body
 

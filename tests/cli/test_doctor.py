@@ -207,7 +207,7 @@ def test_a_store_that_ignores_conditions_fails(careless_s3: S3Server, capsys: Ca
     careless_s3.make_bucket("careless-catalog")
     store, environment = "s3://careless-catalog/catalog", careless_s3.environment
     assert main(["init", "--store", store], environment) == 1
-    assert "this catalog is read-only" in capsys.readouterr().err
+    assert "the store failed the test of conditional writes" in capsys.readouterr().err
     asyncio.run(put(store, "arco/_catalog/core/manifest.json", MANIFEST, environment))
 
     found = examined(capsys, store, code=1, environment=environment)

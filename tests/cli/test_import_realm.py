@@ -258,7 +258,7 @@ async def test_a_source_that_can_not_be_read_whole_changes_nothing(tmp_path: Pat
         del source.documents[f"{MANAGEMENT}/catalogs/lake/catalog-roles/readers/grants"]
         arguments = ("--from", source.uri, "--token-file", f"{tmp_path}/token", *move.at)
         ended = await move.run("import", "realm", *arguments, "--apply", code=1)
-        assert "the realm changed while it was read: nothing at" in ended.err
+        assert "the one here changed while it was read: nothing at" in ended.err
         source.documents[f"{MANAGEMENT}/catalogs/lake/catalog-roles/readers/grants"] = {"grants": [{"type": "table"}]}
         ended = await move.run("import", "realm", *arguments, "--apply", code=1)
         assert "the answer is none of" in ended.err

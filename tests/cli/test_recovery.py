@@ -40,7 +40,7 @@ def test_a_time_is_iso_8601(folder: Path, capsys: Captured) -> None:
         assert main([*command, "--at", "2099-01-01", "--store", folder.as_uri()], {}) == 0
         assert "t" in capsys.readouterr().out
         assert main([*command, "--at", "2001-01-01 12:00", "--store", folder.as_uri()], {}) == 1
-        assert "The catalog had no commit yet at the requested time" in capsys.readouterr().err
+        assert "The catalog had no commit yet at the time of --at" in capsys.readouterr().err
         with pytest.raises(SystemExit):
             main([*command, "--at", "yesterday", "--store", folder.as_uri()], {})
         assert "expected a time such as" in capsys.readouterr().err

@@ -214,7 +214,7 @@ async def test_a_restore_into_a_missing_namespace_names_what_to_create_first(cli
     assert (refused.status, refused.error_type) == (404, "NoSuchNamespaceException")
     assert refused.message == (
         "db.t cannot be restored: its namespace db does not exist. Create the namespace, and then restore what was "
-        "dropped from it"
+        "dropped from it: in a realm that takes TABLE_DROP on the catalog, or VIEW_DROP for a view"
     )
     assert (await client.post("/v1/namespaces", {"namespace": ["db"]})).status == 200
     assert (await client.post(f"{TABLE}/undrop", {})).status == 204

@@ -178,7 +178,7 @@ def test_steps_come_in_the_order_in_which_they_leave_least_to_do() -> None:
         (
             DATA,
             policy("data-compaction", config={"min-input-files": "few"}),
-            "min-input-files must be a number, got few",
+            "min-input-files must be a whole number, got few",
         ),
         (DATA, policy("data-compaction", config={"strategy": "sort", "compaction_strategy": "sort"}), "mean the same"),
         (ORPHANS, policy("orphan-file-removal", max_orphan_file_age_in_days=0.5), "younger than a day"),

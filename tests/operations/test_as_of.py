@@ -234,7 +234,7 @@ class CollectedCase:
         CollectedCase("core/commits/", "old commits are deleted.*core/commits/"),
         CollectedCase("core/index/", "old segments of its index are deleted.*core/index/.* is gone"),
         CollectedCase("events/", "the receipt of .* was deleted by a cleanup"),
-        CollectedCase("iceberg_pointers/", "was dropped, and the catalog has no pointer"),
+        CollectedCase("iceberg_pointers/", "has no pointer any more: it was dropped"),
     ],
     ids=lambda gone: gone.folder,
 )

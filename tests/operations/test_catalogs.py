@@ -140,7 +140,8 @@ async def test_a_catalog_that_cannot_be_opened_is_reported_and_holds_up_no_other
     assert (walked["lake"].stopped, walked["lake"].unreadable_count, walked["pond"].walked) == (True, 1, 1)
     assert walked["lake"].unreadable == [
         "catalog lake: The locations of catalog lake are outside those that this server may use: the operator "
-        "allows others by --allowed-location of the server or command, or ARCO_ALLOWED_LOCATIONS"
+        "allows others by --allowed-location of the server or command, or ARCO_ALLOWED_LOCATIONS; where realms share a "
+        "store, the operator may allow none inside a catalog's locations"
     ]
 
 

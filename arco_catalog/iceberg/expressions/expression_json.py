@@ -175,8 +175,7 @@ class _Parser:
         name, arguments = _function_name(value["function"]), value["arguments"]
         if not isinstance(arguments, list) or not 1 <= len(arguments) <= 2:
             raise BadRequest(
-                f"Cannot apply the function {name[:100]} in a filter: expected one or two arguments, the last of them "
-                "a column"
+                f"Cannot apply the function {name[:100]} in a filter: expected as `arguments` an array of one or two"
             )
         inner = self._operand(arguments[-1])
         if inner.transform != "identity":

@@ -77,7 +77,7 @@ def _days(found: re.Match[str], text: str) -> int:
     try:
         ordinal = date(year + 1, int(found["month"]), int(found["day"])).toordinal()
     except ValueError as error:
-        raise BadRequest(f"Cannot parse the date in {text[:40]!r}: {error}") from None
+        raise BadRequest(f"Cannot parse the date in {text[:40]!r} of a filter: {error}") from None
     return ordinal + cycles * _CYCLE_DAYS - _EPOCH
 
 
@@ -86,7 +86,7 @@ def _nanos_of_day(found: re.Match[str], text: str) -> int:
     time that no day has."""
     hour, minute, second = int(found["hour"]), int(found["minute"]), int(found["second"] or 0)
     if hour > 23 or minute > 59 or second > 59:
-        raise BadRequest(f"Cannot parse the time in {text[:40]!r}: no such time of day")
+        raise BadRequest(f"Cannot parse the time in {text[:40]!r} of a filter: no such time of day")
     return (hour * 3600 + minute * 60 + second) * _NANOS_A_SECOND + int((found["fraction"] or "").ljust(9, "0"))
 
 
@@ -97,7 +97,7 @@ def _offset_seconds(offset: str, text: str) -> int:
         return 0
     hours, minutes, seconds = (int(part) for part in f"{offset[1:]}:00".split(":")[:3])
     if hours > 18 or minutes > 59 or seconds > 59:
-        raise BadRequest(f"Cannot parse {text[:40]!r} as a timestamp: no such offset from UTC")
+        raise BadRequest(f"Cannot parse {text[:40]!r} of a filter as a timestamp: no such offset from UTC")
     return (hours * 3600 + minutes * 60 + seconds) * (-1 if offset[0] == "-" else 1)
 
 
@@ -107,7 +107,7 @@ def _match(pattern: re.Pattern[str], text: str, what: str) -> re.Match[str]:
     found = pattern.fullmatch(text) if len(text) <= 64 else None
     if found is None:
         raise BadRequest(
-            f"Cannot parse {text[:40]!r} as a {what}: expected the extended form of ISO-8601, with at most 9 digits "
-            "after a point"
+            f"Cannot parse {text[:40]!r} of a filter as a {what}: expected the extended form of ISO-8601, with at most "
+            "9 digits after a point"
         )
     return found

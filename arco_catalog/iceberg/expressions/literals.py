@@ -62,7 +62,7 @@ def convert(literal: Literal, type_name: str) -> Bound:
         converted = None
     if converted is None:
         shown = f"{str(literal.value)[:100]} ({literal.type or kind})"
-        raise BadRequest(f"Invalid value for conversion to type {type_name}: {shown}")
+        raise BadRequest(f"Invalid value for conversion to type {type_name} in a filter: {shown}")
     return converted
 
 
@@ -186,7 +186,7 @@ def _within(value: float, lowest: float, highest: float) -> Bound:
 def _long(value: int, type_name: str) -> int:
     """Returns a number that fits into 64 bits. Fails for any other."""
     if not -(2**63) <= value < 2**63:
-        raise BadRequest(f"Invalid value for conversion to type {type_name}: it exceeds 64 bits")
+        raise BadRequest(f"Invalid value for conversion to type {type_name} in a filter: it exceeds 64 bits")
     return value
 
 

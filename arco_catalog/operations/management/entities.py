@@ -73,15 +73,19 @@ def check_entity_name(name: str, what: str) -> str:
     `system$` in any case of letters, has no spaces around it, and is not `.` or `..`. `what` is the kind of entity, for
     the message."""
     if not 1 <= len(name) <= MAX_NAME:
-        raise BadRequest(f"Invalid value: the name of a {what} must have 1 to {MAX_NAME} characters, not {len(name)}")
+        raise BadRequest(
+            f"Invalid value: the name of a {what}, new or in a path, must have 1 to {MAX_NAME} characters, not "
+            f"{len(name)}"
+        )
     if _RESERVED.match(name):
         raise BadRequest(
-            f"Invalid value: the name of a {what} must not begin with 'system$', in any case of letters: {name!r}"
+            f"Invalid value: the name of a {what}, new or in a path, must not begin with 'system$', in any case of "
+            f"letters: {name!r}"
         )
     if not name.isprintable() or name != name.strip() or name in (".", ".."):
         raise BadRequest(
-            f"Invalid value: the name of a {what} must be printable, without spaces around it, and not '.' or '..': "
-            f"{name!r}"
+            f"Invalid value: the name of a {what}, new or in a path, must be printable, without spaces around it, and "
+            f"not '.' or '..': {name!r}"
         )
     return name
 

@@ -83,7 +83,7 @@ async def resume(session: Session, namespace: Namespace, name: str, plan_id: str
     try:
         return await _resume(session, namespace, name, plan_id, is_task=False)
     except InvalidToken as invalid:
-        raise NoSuchPlanId(f"Plan does not exist: {invalid}") from None
+        raise NoSuchPlanId(f"Plan does not exist, so it was not fetched: {invalid}") from None
 
 
 async def fetch(session: Session, namespace: Namespace, name: str, plan_task: str) -> Plan:

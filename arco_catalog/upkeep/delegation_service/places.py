@@ -84,8 +84,8 @@ class Places:
                 holder = await carry_out(session.state, index, _holder(index, location, tombstone))
                 if holder is not None:
                     _LOG.warning(
-                        "no more files are deleted at %s, which overlaps a location that %s of catalog %s holds or "
-                        "held",
+                        "the delegation service accepts no purge at %s, and goes on with none, since that overlaps a "
+                        "location that %s of catalog %s holds or held",
                         location.uri,
                         holder,
                         each.name,
@@ -93,14 +93,15 @@ class Places:
                     # If the catalog hands the table over, the caller is its own worker. Other callers learn no names.
                     named = "a catalog of this service" if tombstone is None else f"{holder} of its catalog"
                     raise LocationHeld(
-                        f"the table's location {location.uri} overlaps a location that {named} holds or held, so no "
-                        "more files are deleted there: only the catalog of that location may do that"
+                        f"the table's location {location.uri} overlaps a location that {named} holds or held, so "
+                        "this service accepts no purge there, and goes on with none: only the catalog of that location "
+                        "may delete files there"
                     )
         inside = [each for each in locations if each.inside(self.own) or self.own.inside(each)]
         if inside and not handed_over:
             raise LocationHeld(
                 f"{inside[0].uri} is inside or around the store of this service, and no catalog there hands this table "
-                "over"
+                "over, so this service accepts no purge of it, and goes on with none"
             )
 
     async def _opened(self) -> Sequence[tuple[DeployedCatalog, Catalog]]:
@@ -116,8 +117,8 @@ class Places:
             _LOG.error("the delegation service can't open %s: %s", name, error)
             raise Unavailable(
                 "The delegation service can't open every catalog of its store, and its log has the reason: a task that "
-                "it has accepted has another attempt without a request; send any other request again when its "
-                "operator has removed that"
+                "it has accepted has another attempt without a request, if one is left; submit any other task again "
+                "when its operator has removed that"
             ) from error
         return opened
 

@@ -222,7 +222,13 @@ class DelegationService:
             await worker.run_task(task)
             stored = await read_task(self._session(task).state, task)
         except (StoreError, CatalogError) as error:
-            _LOG.warning("task %s (correlation id %s) will be tried again: %s", task, purge.correlation_id, error)
+            _LOG.warning(
+                "the record of task %s (correlation id %s) could not be read or written, and this process tries that "
+                "again, until the task is over: %s",
+                task,
+                purge.correlation_id,
+                error,
+            )
             return None
         if stored is None:
             return Status.FAILURE

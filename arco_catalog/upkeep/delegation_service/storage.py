@@ -56,8 +56,8 @@ class Storage:
             return [Mount(root, opener(root.uri)) for root in roots]
         except ValueError as error:
             raise BadRequest(
-                "The table's store cannot be opened, so no task was made: submit it with a config by which the store "
-                f"can be opened: {self.redacted(str(error))}"
+                "The table's store cannot be opened, so this request has changed nothing: submit the task with a "
+                f"config by which the store can be opened: {self.redacted(str(error))}"
             ) from None
 
     def redacted(self, text: str) -> str:
@@ -84,7 +84,8 @@ def storage_for(
     found = keys(location, config)
     if found is None:
         raise CredentialsMissing(
-            f"{CREDENTIALS_NEEDED}: operation_parameters.config has none for {location.scheme}://{location.authority}"
+            f"{CREDENTIALS_NEEDED}: operation_parameters.config has none, or only a part of them, for "
+            f"{location.scheme}://{location.authority}, so this request has changed nothing"
         )
     secrets = sorted({value for value in config.values() if len(value) >= 8}, key=len, reverse=True)
     return Storage({**environment, **found}, secrets)

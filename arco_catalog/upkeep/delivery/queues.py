@@ -22,7 +22,10 @@ class Queue:
         """Sends a message once. Raises `EventRefused` if it is too large or the queue does not accept the content, and
         `ReceiverUnreachable` for an outage or a lack of rights."""
         if len(message.body) > self._max_bytes:
-            raise EventRefused(f"the event has {len(message.body):,} bytes, more than the queue takes")
+            raise EventRefused(
+                f"the event has {len(message.body):,} bytes, more than the queue takes: {self._max_bytes:,} at most "
+                "are sent to any queue or topic of this sort"
+            )
         try:
             await self._put(message)
         except InvalidContent as error:

@@ -10,6 +10,10 @@ PREFIX = "whsec_"
 SECRET_BYTES = 32
 MIN_BYTES, MAX_BYTES = 24, 64
 """The least and the largest number of bytes of a secret that the scheme permits."""
+_INVALID = (
+    f"the secret of the subscription is not {PREFIX!r} and the base64 of {MIN_BYTES} to {MAX_BYTES} bytes: "
+    "remove the subscription, and make another one"
+)
 
 
 def new_secret(entropy: Callable[[int], bytes]) -> str:
@@ -23,9 +27,9 @@ def key_of(secret: str) -> bytes:
     try:
         key = b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error as error:
-        raise ValueError(f"a secret is {PREFIX!r} and base64") from error
+        raise ValueError(_INVALID) from error
     if not secret.startswith(PREFIX) or not MIN_BYTES <= len(key) <= MAX_BYTES:
-        raise ValueError(f"a secret is {PREFIX!r} and the base64 of {MIN_BYTES} to {MAX_BYTES} bytes")
+        raise ValueError(_INVALID)
     return key
 
 

@@ -32,7 +32,10 @@ def sinks_from(environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sin
         if queue is not None:
             return queue
         if subscription.secret is None:
-            raise ValueError(f"{subscription.sink!r} is no queue, no topic, and no webhook that has a secret")
+            raise ValueError(
+                f"{subscription.sink!r} is no queue, no topic, and no webhook for which the subscription has a "
+                "secret: remove the subscription, and make another one"
+            )
         return Webhook(subscription.sink, subscription.secret, now_ms, allows_private=subscription.allows_private)
 
     return make

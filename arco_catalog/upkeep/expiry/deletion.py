@@ -198,7 +198,8 @@ class FileDeletion:
         if reached.gone or not metadata:
             raise StoreUnavailable(
                 "the snapshots are expired, and their files are not all deleted yet: the table's pointer or metadata "
-                "file is missing, perhaps since the file was replaced while it was read. Another attempt goes on"
+                "file is missing, perhaps since the file was replaced while it was read. Another attempt, "
+                "if one is left, goes on"
             )
         own = self._removal.own
         lists, statistics, needed, only = _Files(own), _Files(own), _Files(own), _Files(own)
@@ -264,7 +265,7 @@ class FileDeletion:
         if (*await metadata_files(session, await session.state.pointer(self._entity)),) != metadata:
             raise StoreUnavailable(
                 f"{gone[0]} is missing, and the table changed while it was read, so this attempt deletes no more "
-                "files: another one goes on"
+                "files: another one, if one is left, goes on"
             )
         raise TaskFailed(
             f"{gone[0]} is missing, and which files of the table it names is unknown, so no further file is deleted: "

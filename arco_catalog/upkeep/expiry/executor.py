@@ -117,7 +117,10 @@ async def _expire(execution: Execution, table: LiveTable, retention_of: Retentio
     try:
         return await expire_snapshots(commit.session, commit, table.namespace, table.name)
     except (NoSuchTable, BadRequest, MetadataTooLarge) as refused:
-        raise TaskFailed(f"the commit of the expiry was refused: {refused.message}") from refused
+        raise TaskFailed(
+            "this attempt removed no snapshots and deleted no files, since the commit of the expiry was refused: "
+            f"{refused.message}"
+        ) from refused
 
 
 def _waiting(checkpoint: JsonObject) -> str:

@@ -35,7 +35,9 @@ async def preview(session: Session, namespace: Namespace, name: str, settings: S
     retention_of = retention_by(await _merged(session, table, settings))
     plan = await plan_now(session, table.entry.entity, retention_of)
     if plan is None:
-        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
+        raise NoSuchTable(
+            f"Table does not exist, or the pointer is lost, and `arco fsck` names the repair: {dotted(namespace, name)}"
+        )
     held_back = await obstacle(OneSession(session), table) or plan.held_back
     return {
         "snapshots": [snapshot["snapshot-id"] for snapshot in plan.expiry.snapshots],
@@ -47,13 +49,15 @@ async def preview(session: Session, namespace: Namespace, name: str, settings: S
 async def _table(session: Session, namespace: Namespace, name: str) -> LiveTable:
     """Returns the table of this name. Raises `NoSuchTable`, and `BadRequest` for one that can't be expired."""
     entry = await relation_entry(session.state, (await session.state.head()).index, namespace, name)
-    if entry is None or entry.kind != "table":
-        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)} (a view of this name can't be expired)")
+    if entry is None:
+        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
+    if entry.kind != "table":
+        raise NoSuchTable(f"{dotted(namespace, name)} can't be expired: it is a {entry.kind}, and no Iceberg table")
     table = own_table(namespace, name, entry)
     if table is None:
         raise BadRequest(
-            f"{dotted(namespace, name)} can't be expired: it has another format, follows another catalog, belongs to "
-            "the pipeline, or a transaction is changing its name"
+            f"{dotted(namespace, name)} can't be expired: it follows another catalog, belongs to the pipeline, or a "
+            "transaction is changing its name"
         )
     return table
 

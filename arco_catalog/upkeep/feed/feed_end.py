@@ -111,7 +111,8 @@ async def read_end(session: Session) -> FeedEnd:
     segment = await read_segment(state, first)
     if segment is None and (first > FIRST_NUMBER or any(shard.up_to is not None for shard in cursors.shards)):
         raise InternalError(
-            f"The segment {state.paths.feed_segment(first)} of the event feed is missing: restore it from a backup"
+            f"The segment {state.paths.feed_segment(first)} of the event feed is missing, so no new events enter the "
+            "feed: restore it from an older version of the object, or from a backup"
         )
     feed = FeedEnd(cursors, None, is_complete=not lost)
     if segment is not None:

@@ -114,7 +114,8 @@ class Sequencer:
             if segment.previous != (None if feed.last is None else feed.last.id):
                 await feed.check_stored(session)
                 raise InternalError(
-                    f"The segments of the event feed do not follow each other at {segment.first}: run `arco fsck`"
+                    f"The segments of the event feed do not follow each other at {segment.first}, so no new events "
+                    "enter the feed: run `arco fsck`"
                 )
             feed.rest.clear()
             feed.add(segment)

@@ -85,12 +85,12 @@ class Delegate:
             await execution.save({**_as_deleting(execution), DELEGATED: {**_delegation(execution), "ended": True}})
             if ended.code != "CREDENTIALS_NEEDED":
                 raise DelegateFailed(
-                    f"task {ended.task} of the delegation service {self.client.url} has failed, and the next attempt "
-                    f"submits the purge to it once more: {ended.code} {ended.summary}".rstrip()
+                    f"task {ended.task} of the delegation service {self.client.url} has failed, and the next attempt, "
+                    f"if one is left, submits the purge to it once more: {ended.code} {ended.summary}".rstrip()
                 )
         raise DelegateFailed(
             f"the delegation service {self.client.url} lost the credentials of this purge {MAX_SUBMISSIONS} times: the "
-            "next attempt submits the purge to it once more"
+            "next attempt, if one is left, submits the purge to it once more"
         )
 
     async def _submit(self, execution: Execution, tombstone: Tombstone, payload: JsonObject) -> DelegatedTask:
@@ -123,13 +123,13 @@ class Delegate:
                     raise DelegateFailed(
                         f"the delegation service {self.client.url}, which was to delete the files of this purge, did "
                         "not answer before the credentials that this catalog had sent it expired, and the next "
-                        f"attempt submits the purge to it once more: {error}"
+                        f"attempt, if one is left, submits the purge to it once more: {error}"
                     ) from error
                 continue
             if found is None:
                 raise DelegateFailed(
                     f"the delegation service {self.client.url} does not know its task {task.task} any more: the "
-                    "next attempt submits the purge to it again"
+                    "next attempt, if one is left, submits the purge to it once more"
                 )
             task = found
         return task
@@ -159,7 +159,8 @@ class Delegate:
             raise TaskFailed(
                 f"this purge deletes no more files, since no credentials that expire can be made for {location.uri} "
                 "alone, as the delegation service needs: the catalog's storage configuration must be allowed by the "
-                "operator, and have a roleArn on S3, or hierarchical on Azure"
+                "operator, and have a roleArn on S3, or hierarchical on Azure; and the worker must have an identity of "
+                "the cloud, no fixed token of Google and no account key of Azure"
             )
         return TableCredentials(issued[0].config, issued[0].expires_ms)
 

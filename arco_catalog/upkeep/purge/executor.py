@@ -210,7 +210,11 @@ class _Purge:
         try:
             await _change(execution.session(), "begin-purge", tombstone, edit)
         except PendingTransaction as met:
-            raise NotYet(execution.taken_ms + WAIT_MS, f"the purge waits for transaction {met.transaction}") from met
+            raise NotYet(
+                execution.taken_ms + WAIT_MS,
+                f"the purge waits for transaction {met.transaction}, which is not decided, and may give a location "
+                "that overlaps this table's, or files there, to another table: it goes on by itself after that",
+            ) from met
         if self._anti_join is not None:
             await self._fence_borrowers(tombstone)
 

@@ -116,7 +116,7 @@ async def read_table(
     else:
         raise StoreUnavailable(
             f"the purge must read the files of {other}, which has changed during each of {MAX_ROUNDS} reads, in which "
-            "files were missing: the next attempt reads it again"
+            "files were missing: the next attempt, if one is left, reads it again"
         )
     directories = reading.files.entry(reading.version) if reading.is_recordable else None
     if directories is not None:

@@ -177,7 +177,10 @@ async def read_metadata_file(
             f"{error.message}"
         ) from error
     except InvalidKey as error:  # no retry would change that
-        raise CorruptFile(f"the metadata file {file[:MAX_QUOTED]} can't be read: {error}") from error
+        raise CorruptFile(
+            f"the metadata file {file[:MAX_QUOTED]} can't be read, since the store has no file of such a name, which "
+            f"ends a purge or expiry of its own table, and no other: {error}"
+        ) from error
     finally:
         files.forget(file)
 

@@ -166,7 +166,12 @@ class _Round:
             self._number_done += 1
         checkpoint = self._checkpoint()
         if found.unread is not None:
-            _LOG.warning("a purge can't read all of %s, and goes on to other tables: %s", other, found.unread)
+            _LOG.warning(
+                "a purge or expiry can't read all of %s, and goes on to other tables; for a missing file it may wait "
+                "after that: %s",
+                other,
+                found.unread,
+            )
             checkpoint = with_unread(checkpoint, {str(other): found.unread})
         if found.missing:
             checkpoint.setdefault(MISSING_SINCE, self._execution.taken_ms)
@@ -197,8 +202,8 @@ async def known_tables(execution: Sessions, entity: str, locations: Collection[s
                 places = [Location.of_normal(normal) for normal in texts(entry, "locations")]
                 if any(place.inside(each) or each.inside(place) for place in places for each in own):
                     raise TaskFailed(
-                        f"{name}, a table of another format or another catalog's, is at a location that overlaps this "
-                        "table's, and this catalog does not know its files"
+                        f"{name}, a table of another format or another catalog's, live or dropped, is at a location "
+                        "that overlaps this table's, and this catalog does not know its files, so no more are deleted"
                     )
             elif entry.get("type") == "table":
                 tables.append((name, text(entry, "entity")))

@@ -170,8 +170,9 @@ class CatalogBackup:
         found = await self.state.read(key)
         if found is None:
             raise NotFound(
-                f"{key} is missing, the HEAD of a registry, so the backup can't have that registry: restore it by "
-                "`arco restore`, that of a realm by `arco restore --realm-registry`"
+                f"{key} is missing, the HEAD of a registry, so the backup can't have that registry, and ends, or, "
+                "for a catalog of a realm, goes on without it: restore it by `arco restore`, that of a realm by "
+                "`arco restore --realm-registry`"
             )
         self._head = found.body
         return RegistryState.parse(found.body, found.version, key).with_segments(self.state.loaded_segment)

@@ -41,5 +41,5 @@ def test_a_new_secret_has_thirty_two_random_bytes() -> None:
 
 @pytest.mark.parametrize("text", ["", "whsec_", "whsec_???", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_c2hvcnQ="])
 def test_what_is_no_secret_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="a secret is 'whsec_'"):
+    with pytest.raises(ValueError, match="the subscription is not 'whsec_'"):
         key_of(text)
