@@ -53,7 +53,7 @@ def run(
     found = carry_out(read)
     if table_name is not None and not found and not as_json:
         until = "" if at_ms is None else f" up to {format_time(at_ms)} (UTC)"
-        print(f"The history, as far as it is kept, has nothing about {escaped(table_name)}{until}.")
+        print(f"The history, which is kept for a time, has nothing about {escaped(table_name)}{until}.")
         return 0
     print(json_text([*found]) if as_json else as_table(found, at_ms=at_ms, of_realm=of_realm, wide=wide))
     return 0

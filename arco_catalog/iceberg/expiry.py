@@ -139,7 +139,7 @@ def _kept_of_branches(
             raise BadRequest(
                 f"Nothing of the table expires: its branches keep more than {max_steps:,} snapshots, shared ones "
                 "counted for every branch, too many for an expiry to follow: remove branches, or give them a shorter "
-                "retention, and a later expiry can be made"
+                "retention, for a later expiry"
             )
     return kept
 

@@ -155,7 +155,7 @@ async def test_history_shows_who_made_renamed_and_dropped_what(fixture: CatalogF
         ("rename-table", entity),
         ("create-table", entity),
     ]
-    nothing = "The history, as far as it is kept, has nothing about db.none.\n"
+    nothing = "The history, which is kept for a time, has nothing about db.none.\n"
     assert await output(folder, "history", "--table", "db.none") == nothing
     whole = json.loads(await output(folder, "history", "--json", "--limit", "2"))
     assert [(each["kind"], each["principal"], "answer" in each) for each in whole] == [
