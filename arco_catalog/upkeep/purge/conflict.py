@@ -3,8 +3,10 @@
 
 from contextlib import aclosing
 
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import dotted
 from arco_catalog.planning.purge import InTheWay
+from arco_catalog.state.entries import has_pointer
 from arco_catalog.state.fields import text
 from arco_catalog.tasks.execution import Execution
 from arco_catalog.upkeep.purge.sharing import other_relations
@@ -13,13 +15,20 @@ from arco_catalog.upkeep.purge.sharing import other_relations
 async def describe_overlap(execution: Execution, conflict: InTheWay) -> str:
     """Describes, for the operator, which other table prevents the purge, by a location that overlaps that of the purged
     table or by files that it borrows from there, and what to do. Raises `StoreError`."""
-    table = f"{await _name_of(execution, conflict)} (entity {conflict.entity})"
+    name, entry = await _find(execution, conflict)
+    table = f"{name} (entity {conflict.entity})"
     if conflict.borrows:
         return describe_sharer(execution, f"{table} takes files from {conflict.place}")
-    dropped = ", which was dropped" if conflict.dropped else ""
+    overlap = f"{conflict.place} overlaps the location of {table}{', which was dropped' if conflict.dropped else ''}"
+    if entry is not None and not has_pointer(entry):
+        return (
+            f"{overlap}, and this catalog does not know the files of that table, which is of another format or another "
+            f"catalog's: when it is dropped, and a collection has deleted the entry of the drop, run "
+            f"`arco tasks retry {execution.task.id}`"
+        )
     return (
-        f"{conflict.place} overlaps the location of {table}{dropped}: {_on_spark(execution)}. To drop that table too "
-        "does not help, since each would prevent the purge of the other"
+        f"{overlap}: {_on_spark(execution)}. To drop that table too does not help, since each would prevent the purge "
+        "of the other"
     )
 
 
@@ -37,13 +46,12 @@ def _on_spark(execution: Execution) -> str:
     return f"`arco tasks run {execution.task.id} --spark` purges this table, and keeps the files that other tables use"
 
 
-async def _name_of(execution: Execution, conflict: InTheWay) -> str:
-    """Returns the dotted name of the table that blocks a purge, from the conflict itself or else from the registry,
-    whose names it then reads one by one; "a table without a name" if neither has it."""
-    if len(conflict.name) > 1:
-        return dotted(conflict.name[:-1], conflict.name[-1])
+async def _find(execution: Execution, conflict: InTheWay) -> tuple[str, JsonObject | None]:
+    """Returns the dotted name of the table that blocks a purge, and its entry or tombstone, for which it reads the
+    registry entry by entry. Returns None in place of the entry if it was deleted since then; the name is then the
+    conflict's, or else "a table without a name"."""
     async with aclosing(other_relations(execution, "")) as relations:
         async for name, entry in relations:
             if text(entry, "entity") == conflict.entity:
-                return name
-    return "a table without a name"
+                return name, entry
+    return dotted(conflict.name[:-1], conflict.name[-1]) if len(conflict.name) > 1 else "a table without a name", None

@@ -8,6 +8,7 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.generic_tables import GenericTable, create_generic_table, drop_generic_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.tasks import retry_task
 from arco_catalog.operations.undrop import undrop
@@ -434,6 +435,23 @@ async def test_a_drop_that_failed_leaves_a_hint_alone(purges: Purges) -> None:
     assert await purges.run() == 0
     assert (await purges.hints(), purges.files()) == ([], before)
     await load_table(purges.fixture.session(), NS, "t")
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+async def test_the_advice_about_a_table_of_another_format_is_not_a_purge_on_spark(*, dropped: bool) -> None:
+    purges = Purges(Settings("wh", allow_location_overlap=True, purge=PurgeSettings(trust_locations=True)))
+    await purges.fixture.namespace("db")
+    session = purges.fixture.session
+    await append(purges.fixture, await purges.table(location=f"{PLACE}/inner"), "a")
+    await create_generic_table(session(), NS, GenericTable("g", "delta", PLACE, None, {}))
+    if dropped:
+        await drop_generic_table(session(), NS, "g")
+    task = await purges.purge()
+    assert task.status is Status.FAILURE
+    assert task.summary is not None
+    assert "overlaps the location of db.g (entity " in task.summary
+    assert task.summary.endswith(f"`arco tasks retry {task.id}`")
+    assert "--spark" not in task.summary
 
 
 async def test_a_location_that_another_holds_is_not_purged_here(trusting: Purges) -> None:
