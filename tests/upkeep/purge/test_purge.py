@@ -22,6 +22,7 @@ from arco_catalog.state.purge_progress import Progress
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.task_log import append_task
 from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, task_key
+from arco_catalog.upkeep.collection.collect import collect
 from arco_catalog.upkeep.purge import deletion
 from arco_catalog.upkeep.purge.removal import checksum_beside
 from arco_catalog.upkeep.purge.worker import task_worker
@@ -452,6 +453,16 @@ async def test_the_advice_about_a_table_of_another_format_is_not_a_purge_on_spar
     assert "overlaps the location of db.g (entity " in task.summary
     assert task.summary.endswith(f"`arco tasks retry {task.id}`")
     assert "--spark" not in task.summary
+    if not dropped:
+        await drop_generic_table(session(), NS, "g")
+
+    purges.runtime.ms += 60 * DAY_MS
+    await collect(purges.fixture.another().session(deadline_ms=DAY_MS), delete=True)
+    await retry_task(session(), task.id, purges.runtime)
+    await purges.run()
+
+    assert (await purges.task(task.id)).status is Status.SUCCESS
+    assert purges.files() == []
 
 
 async def test_a_location_that_another_holds_is_not_purged_here(trusting: Purges) -> None:
