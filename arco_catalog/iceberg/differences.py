@@ -10,6 +10,9 @@ from arco_catalog.iceberg.schema import Column, Schema, columns_by_id, type_name
 
 T = TypeVar("T")
 
+_CHANGES = {"added", "dropped", "changed"}
+"""The parts of a result whose entries are differences, also one with the value "" or null."""
+
 
 def compare_value(before: JsonValue, after: JsonValue) -> JsonObject | None:
     """Returns two values as `from` and `to`, None if they are equal."""
@@ -56,10 +59,13 @@ def compare_schemas(before: Schema, after: Schema) -> JsonObject:
 
 
 def is_equal(difference: JsonValue) -> bool:
-    """Whether a result of these functions has no difference: it has only empty parts."""
-    if isinstance(difference, dict):
-        return all(map(is_equal, difference.values()))
-    return not difference
+    """Whether a result of these functions, or a mapping of such results, has no difference: nothing in it was added,
+    dropped or changed, not even an entry whose value is empty or null."""
+    if not isinstance(difference, dict):
+        return not difference
+    if difference.keys() == {"from", "to"}:
+        return False
+    return all(not part if name in _CHANGES else is_equal(part) for name, part in difference.items())
 
 
 def _column(column: Column) -> JsonObject:

@@ -105,6 +105,23 @@ def test_a_comparison_applied_to_the_first_version_gives_the_second(
         assert known | {each["id"] for each in found[part]["added"]} == {each[number] for each in second[numbers]}
 
 
+@pytest.mark.parametrize("value", ["", "x"])
+def test_a_property_is_a_difference_whatever_value_it_has(value: str) -> None:
+    without = new_table()
+    having: Any = {**without, "properties": {**without["properties"], "k": value}}
+
+    assert compare_tables(without, having)["equal"] is False
+    assert compare_tables(having, without)["equal"] is False
+
+
+def test_a_default_catalog_without_a_name_differs_from_none() -> None:
+    view: Any = new_view()
+    [version] = view["versions"]
+    named: Any = {**view, "versions": [{**version, "default-catalog": ""}]}
+
+    assert compare_views(view, named)["equal"] is False
+
+
 def test_columns_are_compared_by_their_ids_at_every_level() -> None:
     before = new_table(schema=schema(column(1, "id"), column(2, "place", struct(column(3, "city", "string")))))
     then = schema(
