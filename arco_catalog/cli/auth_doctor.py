@@ -89,7 +89,8 @@ async def _of_principal(session: Session, found: AuthenticationResult) -> Sequen
     head = await session.head()
     standing = await look_up(session.state, head.index, standing_of(head.index, found.identity))
     if standing is None:
-        return [Check("principal", Status.FAILED, "no principal of the realm has this subject or id", _advice(found))]
+        lacks = "this id and secret" if found.identity.issued else "this subject"
+        return [Check("principal", Status.FAILED, f"no principal of the realm has {lacks}", _advice(found))]
     if standing.must_rotate:
         return [Check("principal", Status.FAILED, f"{standing.name} must rotate its secret first", "rotate it")]
     results = [Check("principal", Status.OK, standing.name)]

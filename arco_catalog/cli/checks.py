@@ -360,6 +360,8 @@ async def conditional_writes(session: Session, store: str) -> Check:
 def denied(reason: str, store: str = "s3:") -> str:
     """Returns advice for a store that denies access, chosen by the scheme of its URL and by words in the reason that it
     gives."""
+    if store.startswith("file:"):
+        return "let the user of this command read and write the folder"
     if store.startswith("gs:"):
         return GCS_RIGHTS
     if "TimeTooSkewed" in reason:

@@ -33,28 +33,31 @@ def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> in
     the name."""
     namespace, table = parse_identifier(name)
 
-    async def work() -> tuple[str, JsonValue]:
+    async def work() -> tuple[str, JsonValue, bool]:
         async with open_session(options, "drop", find_catalog, writes=True) as session:
             try:
                 await drop_table(session, namespace, table, purge)
                 left = await inspect_relation(another(session), namespace, table) if purge else {}
-                return "table", left.get("purge_after_ms")
+                begins = left.get("purge_after_ms")
+                return "table", begins, isinstance(begins, int) and begins <= session.now_ms()
             except NoSuchTable as missing:
                 for kind, drop, absent in () if purge else OTHERS:
                     with suppress(absent):
                         await drop(another(session), namespace, table)
-                        return kind, None
+                        return kind, None, False
                 raise CliError(missing.message) from missing
 
-    kind, begins = carry_out(work)
+    kind, begins, begun = carry_out(work)
     dropped: JsonObject = {"name": name, "type": kind, "purge_requested": purge, "purge_after_ms": begins}
-    print(json_text(dropped) if as_json else escaped(f"Dropped {dropped['type']} {name}: {_way_back(begins)}"))
+    print(json_text(dropped) if as_json else escaped(f"Dropped {kind} {name}: {_way_back(begins, begun=begun)}"))
     return 0
 
 
-def _way_back(begins: JsonValue) -> str:
+def _way_back(begins: JsonValue, *, begun: bool) -> str:
     """Returns the sentence that `arco undrop` takes the drop back, with the time until which if a purge follows, which
-    starts at `begins`; None if none does."""
+    starts at `begins`, None if none does; or that the files are being deleted, if it has `begun`."""
+    if begun:
+        return "its files are deleted now, or were already"
     if begins is None:
         return "`arco undrop` brings it back"
     return f"`arco undrop` brings it back until {format_time(begins)} UTC, when its files are deleted"

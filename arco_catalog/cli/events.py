@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from arco_catalog.cli.columns import as_json as json_text
@@ -23,6 +23,7 @@ from arco_catalog.state.subscription import Subscription, dead_letters, list_sub
 from arco_catalog.upkeep.delivery.signing import new_secret
 from arco_catalog.upkeep.delivery.sinks import sinks_from
 from arco_catalog.upkeep.delivery.subscriptions import (
+    NoSuchSubscription,
     described,
     is_signed,
     require_subscription,
@@ -159,8 +160,11 @@ def run_list(options: CatalogOptions, *, as_json: bool) -> int:
 
     async def work() -> list[JsonObject]:
         async with open_session(options, "events", find_catalog) as session:
-            names = await list_subscriptions(session.state)
-            return [described(await require_subscription(session, name)) for name in names]
+            found: list[JsonObject] = []
+            for name in await list_subscriptions(session.state):
+                with suppress(NoSuchSubscription):  # removed since it was listed
+                    found.append(described(await require_subscription(session, name)))
+            return found
 
     found = carry_out(work)
     if as_json:

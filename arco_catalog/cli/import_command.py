@@ -105,6 +105,8 @@ def run(parsed: argparse.Namespace) -> int:
         parsed.parser.error(
             "--from, --token-file, --catalog, --secrets, --compare and --refresh are only for `arco import realm`"
         )
+    if parsed.properties and parsed.kind != "catalog":
+        parsed.parser.error("-P sets properties for PyIceberg, and works only with `arco import catalog`: leave it out")
     from arco_catalog.cli import import_tables
 
     return import_tables.run(

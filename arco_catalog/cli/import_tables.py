@@ -64,11 +64,9 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
     """Imports the tables of a source, only of the namespace that --only names, and below the one that --into names, or
     without --apply only reports what an import would do. If it registers a table, it also records the allowed locations
     of the command in the catalog, unless that is one of a realm. Writes the progress to stderr. Returns 1 if some table
-    failed, else 0. Raises `CliError` if the source or the catalog can't be read, or options do not go together."""
+    failed, else 0. Raises `CliError` if the source or the catalog can't be read."""
     only = () if options.only is None else parse_namespace(options.only)
     into = () if options.into is None else parse_namespace(options.into)
-    if options.properties and options.kind != "catalog":
-        raise CliError("-P sets properties for PyIceberg, and works only with `arco import catalog`: leave it out")
 
     async def work() -> Report:
         report = Report(options.apply)

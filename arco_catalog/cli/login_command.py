@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 def run(parsed: argparse.Namespace) -> int:
     """Runs `arco login`, and returns the exit code. Except for --forget, exits with 2 if --client-id is missing;
-    without --issuer, for a client, if --secret-file is, or --browser is given."""
+    without --issuer, for a client, if --secret-file is, or --browser is given; and for --browser with --secret-file."""
     from arco_catalog.cli import login
 
     if parsed.forget:
@@ -54,6 +54,8 @@ def run(parsed: argparse.Namespace) -> int:
             "a client logs in by --secret-file, with or without --issuer, a person by --issuer; --browser needs "
             "--issuer"
         )
+    if parsed.browser and parsed.secret_file is not None:
+        parsed.parser.error("--browser is for the login of a person: leave --secret-file out")
     scope = parsed.scope or (OF_CATALOG if parsed.issuer is None else "" if parsed.secret_file else OF_ISSUER)
     request = login.LoginRequest(
         parsed.url.rstrip("/"), parsed.client_id, scope, parsed.issuer, parsed.secret_file or "", parsed.browser

@@ -13,6 +13,7 @@ from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
+from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.receipts import NamedEntity, entities_named, receipts_of
 from arco_catalog.protocol.catalog import Session
@@ -52,12 +53,19 @@ def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool,
 async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Commits], str | None]:
     """Returns the commits of the entities to which a name belongs, and a note about the dropped ones that had it, if
     any; `name` may be an entity id instead, which gets no note. Commits of dropped ones are returned only if no other
-    has the name."""
+    has the name. Raises `NoSuchTable` if no entity to list has receipts, as a generic table has none."""
     if is_ulid(name):
         return [Commits(NamedEntity(name, None), await receipts_of(session, name, limit))], None
     found = await entities_named(session, *parse_identifier(name))
     listed = found[:1] if found[0].live else found
-    commits = [Commits(each, await receipts_of(session, each.entity, limit)) for each in listed]
+    commits, without = [], None
+    for each in listed:
+        try:
+            commits.append(Commits(each, await receipts_of(session, each.entity, limit)))
+        except NoSuchTable as error:
+            without = error
+    if without is not None and not commits:
+        raise without
     return commits, describe_dropped(name, found)
 
 

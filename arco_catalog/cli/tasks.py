@@ -251,7 +251,7 @@ def as_text(listed: ListedTask) -> str:
         ("version", str(task.number)),
         ("attempts", f"{task.attempts} failed"),
         ("begins", format_time(task.next_run_ms)),
-        ("progress", json_text(task.checkpoint)),
+        ("progress", json_text(task.checkpoint) if task.checkpoint else ""),
         ("result", _result(listed) or ""),
         ("details", optional_text(task.document, "result_extended") or ""),
     ]

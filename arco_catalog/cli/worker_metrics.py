@@ -9,7 +9,7 @@ starts."""
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from math import ceil
 from pathlib import Path
@@ -102,10 +102,11 @@ def metrics_directory(workers: int) -> Iterator[Path]:
     """Creates a directory for the files of this many workers, in memory if the system has a directory there with enough
     room, and removes it at the end. First removes the directories of supervisors that were killed. Raises `CliError` if
     there is no directory with enough space, or none that can be locked."""
+    for parent in _parents():
+        for left in parent.glob(f"{PREFIX}*"):
+            if (lock := _locked(left)) is not None:
+                _remove(left, lock)
     parent = _directory_with_room(workers * ROOM_BYTES)
-    for left in parent.glob(f"{PREFIX}*"):
-        if (lock := _locked(left)) is not None:
-            _remove(left, lock)
     directory, lock = _locked_directory(parent)
     try:
         yield directory
@@ -129,15 +130,21 @@ def _locked_directory(parent: Path) -> tuple[Path, int]:
     )
 
 
+def _parents() -> Sequence[Path]:
+    """Returns the directories in which those for metrics can be: the one in memory, and the one for temporary files if
+    there is one that can be written to."""
+    try:
+        return IN_MEMORY, Path(tempfile.gettempdir())
+    except FileNotFoundError:
+        return (IN_MEMORY,)
+
+
 def _directory_with_room(needed: int) -> Path:
     """Returns a directory with `needed` bytes of space that can be written to: that in memory, or else that for
     temporary files. Raises `CliError` if neither has the space."""
-    if _has_room(IN_MEMORY, needed):
-        return IN_MEMORY
-    with suppress(FileNotFoundError):  # no directory for temporary files can be written to
-        temporary = Path(tempfile.gettempdir())
-        if _has_room(temporary, needed):
-            return temporary
+    for parent in _parents():
+        if _has_room(parent, needed):
+            return parent
     raise _no_room(
         needed,
         f"{IN_MEMORY}, or in the directory for temporary files (TMPDIR): neither has the space and can be written to",

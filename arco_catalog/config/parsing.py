@@ -18,7 +18,7 @@ SEPARATES_NOTHING = ' _-+%"\\'
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}"
 _REALM = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _BASE_PATH = r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){0,8}"
-_SIZE = r"([0-9]{1,9})(KB|MB|GB)?"
+_SIZE = r"([0-9]{1,15})(KB|MB|GB)?"
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 

@@ -109,15 +109,15 @@ def parse_host(text: str) -> str:
 
 
 def parse_origin(text: str) -> str:
-    """Returns an origin in lower case, as browsers send it: scheme, host, and a port if it has one. Raises `ValueError`
-    for any other text."""
+    """Returns an origin as browsers send it: scheme and host in lower case, and the port if it is not that of the
+    scheme. Raises `ValueError` for any other text."""
     origin = text.lower()
     if not re.fullmatch(_ORIGIN, origin):
         raise ValueError(
             f"expected an origin, a scheme and host with the port if it has one, such as http://localhost:3000, "
             f"got {text!r}"
         )
-    return origin
+    return origin.removesuffix(":443" if origin.startswith("https:") else ":80")
 
 
 def _is_address(name: str) -> bool:

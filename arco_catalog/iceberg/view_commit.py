@@ -247,11 +247,14 @@ class ViewDraft:
         """Returns the document of the view's next metadata, None if it equals the base. It has at most as many versions
         as the history may have, or as this commit added together with the current one if those are more. Raises
         `BadRequest` if the current version lacks a dialect that the one before had, unless the property
-        `replace.drop-dialect.allowed` is true, and if the size of the history is no positive integer."""
+        `replace.drop-dialect.allowed` is true, for an empty location, as `/` is, and if the size of the history is no
+        positive integer."""
         if self.log_entry is not None:
             self.metadata["version-log"].append(self.log_entry)
         if self.metadata == self.base:
             return None
+        if not self.metadata["location"]:
+            raise BadRequest("Cannot write metadata without a location: change 'set-location' in the commit")
         self._refuse_lost_dialects()
         self._expire_versions()
         return cast(JsonObject, self.metadata)

@@ -1,7 +1,8 @@
 """The service that vends credentials for a scope, and signatures for single requests."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field, replace
 from enum import StrEnum
 from itertools import chain
@@ -192,13 +193,23 @@ class Vending:
                 f"Not signed: for {checked.operation} the store might accept headers and bodies that are not signed. "
                 f"An operator who knows that it refuses them sets {VENDING_STRICT_SIGNATURES.name}=true"
             )
-        return await own_credentials(self._issuers.signer.current(), "AWS", "sign")
+        with self._counting_failures():
+            return await own_credentials(self._issuers.signer.current(), "AWS", "sign")
 
     async def _counted(self, pending: Awaitable[tuple[StorageCredential, ...]]) -> tuple[StorageCredential, ...]:
         """Returns the issued credentials, longest prefix first, and counts the outcome, of a failure too; logs an error
         for `CredentialsRefused`. Raises the errors of `pending`."""
-        try:
+        with self._counting_failures():
             issued = longest_first(await pending)
+        self._count(Outcome.ISSUED if issued else Outcome.NONE)
+        return issued
+
+    @contextmanager
+    def _counting_failures(self) -> Iterator[None]:
+        """Counts `CredentialsRefused` and `Unavailable` that are raised inside, and raises them again; logs the former
+        as an error."""
+        try:
+            yield
         except CredentialsRefused as error:
             self._count(Outcome.REFUSED)
             _LOG.error(
@@ -208,8 +219,6 @@ class Vending:
         except Unavailable:
             self._count(Outcome.UNAVAILABLE)
             raise
-        self._count(Outcome.ISSUED if issued else Outcome.NONE)
-        return issued
 
     async def _ask(self, config: StorageConfig, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
         """Has credentials issued by the issuer for this kind of storage. Returns none without one, or if the operator's

@@ -253,6 +253,7 @@ def test_a_refusal_is_reported_with_what_helps() -> None:
     assert "storage.objects.get" in denied("403 forbidden", "gs://bucket")
     assert "Storage Blob Data Contributor" in denied("403 PublicAccessNotPermitted", "abfss://c@account/x")
     assert "Storage Blob Data Contributor" in denied("403 AuthorizationFailure", "az://c/x")
+    assert "read and write the folder" in denied("Permission denied", "file:///lake")
 
 
 def test_a_bad_url_is_a_failed_check(capsys: Captured) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from aiohttp import web
 
 from arco_catalog.cli import events
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.access import State
 from arco_catalog.state.runtime import SystemRuntime
-from arco_catalog.state.subscription import DeadLetter, read_subscription
+from arco_catalog.state.subscription import DeadLetter, list_subscriptions, read_subscription
 from arco_catalog.upkeep.delivery.deliver import deliver
 from arco_catalog.upkeep.delivery.sinks import sinks_from
 from storage_backends import ANY
@@ -113,6 +115,23 @@ async def test_a_subscription_is_made_listed_and_removed(fixture: CatalogFixture
 
     assert (await arco("events", "unsubscribe", "alerts", *store)).code == 0
     assert "There are no subscriptions." in (await arco("events", "subscriptions", *store)).out
+
+
+async def test_a_subscription_that_is_removed_while_all_are_listed_is_left_out(
+    fixture: CatalogFixture, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ("--store", f"file:{folder}")
+    for name in ("a", "b"):
+        assert (await arco("events", "subscribe", name, "--to", WEBHOOK, *store)).code == 0
+
+    async def list_and_remove(state: State) -> Sequence[str]:
+        names = await list_subscriptions(state)
+        await state.delete(state.paths.subscription("a"))
+        return names
+
+    monkeypatch.setattr(events, "list_subscriptions", list_and_remove)
+    listed = await arco("events", "subscriptions", "--json", *store)
+    assert [each["name"] for each in json.loads(listed.out)] == ["b"]
 
 
 async def test_a_subscription_begins_after_a_token(fixture: CatalogFixture, folder: Path) -> None:

@@ -165,6 +165,13 @@ def test_a_catalog_that_cannot_be_read_is_one_clear_line(store: str, capsys: Cap
     assert "KEY=VALUE" in capsys.readouterr().err
 
 
+def test_properties_for_another_kind_of_source_than_a_catalog_are_misuse(store: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as exited:
+        main(["import", "folder", "file:///none", "-P", "type=sql", "--store", store], {})
+    assert exited.value.code == 2
+    assert "-P sets properties for PyIceberg" in capsys.readouterr().err
+
+
 def hadoop_table(folder: Path, source: Catalog, name: str, hint: str | None, *versions: str) -> None:
     """A table as Hadoop's catalog lays it out, with these metadata files, made of one that is somewhere else."""
     table = source.create_table(("a", f"copied_{name.replace('/', '_')}"), schema=SCHEMA)

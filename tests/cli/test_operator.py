@@ -19,6 +19,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.generic_tables import GenericTable, create_generic_table, drop_generic_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -417,6 +418,17 @@ async def test_receipts_of_a_dropped_table_are_found_and_stated_to_be_its(
     [entity] = {commit["entity"] for commit in live}
     assert ended.err.startswith(f"arco: db.t was dropped: entity {entity} at 20")
     assert json.loads(await output(folder, "receipts", entity, "--json")) == live
+
+
+async def test_a_generic_table_that_was_dropped_under_a_name_hides_no_receipts(
+    fixture: CatalogFixture, folder: Path
+) -> None:
+    live = json.loads(await output(folder, "receipts", "db.t", "--json"))
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    await create_generic_table(fixture.session(), NS, GenericTable("t", "delta", None, None, {}))
+    await drop_generic_table(fixture.session(), NS, "t")
+
+    assert json.loads(await output(folder, "receipts", "db.t", "--json")) == live
 
 
 async def test_of_several_that_were_dropped_under_a_name_it_is_reported_which_is_which(

@@ -9,6 +9,7 @@ from arco_catalog.cli.parser import Parser, parse
 from arco_catalog.cli.program import COMMANDS as PROGRAM
 from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve_options import ServeOptions
+from arco_catalog.config.durations import parse_duration
 from arco_catalog.config.parsing import parse_body_size, parse_separator
 from arco_catalog.operations.environment import settings_from_env
 from arco_catalog.planning.upkeep_settings import PurgeMode, PurgeSettings
@@ -479,6 +480,11 @@ def test_a_body_may_be_limited_to_less_than_a_megabyte() -> None:
     assert parsed("--store", "memory:", "--max-body", "512KB").max_body == 512 << 10
     with pytest.raises(ValueError, match="1KB or more, such as 512KB or 8MB, got '1000'"):
         parse_body_size("1000")
+
+
+def test_a_limit_may_be_given_in_bytes_and_a_time_in_milliseconds() -> None:
+    assert parse_body_size(str(1 << 30)) == parse_body_size("1GB")
+    assert parse_duration("2592000000ms") == parse_duration("P30D")
 
 
 @pytest.mark.parametrize("text", ["", "%", "a", "7", "_", "-", "+", "%20", "..", "%00", "ü", "%1F%1F"])

@@ -178,6 +178,22 @@ def test_a_directory_in_memory_without_room_is_not_used(folders: Path, monkeypat
         pass
 
 
+def test_what_killed_supervisors_left_in_memory_is_removed_before_its_room_is_measured(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, elsewhere = folders / f"{PREFIX}left", folders / "elsewhere"
+    left.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(elsewhere))
+    monkeypatch.setattr(
+        shutil,
+        "disk_usage",
+        lambda path: SimpleNamespace(free=0 if path == folders and left.exists() else 2 * ROOM_BYTES),
+    )
+    with metrics_directory(2) as folder:
+        assert folder.parent == folders
+
+
 def without_temporary_files() -> str:
     raise FileNotFoundError("No usable temporary directory found")
 

@@ -107,7 +107,13 @@ async def test_caches_keep_answers_apart_by_origin_and_encoding(service: HttpSer
 
 @pytest.mark.parametrize(
     ("text", "origin"),
-    [(CONSOLE, CONSOLE), ("HTTP://LocalHost:3000", "http://localhost:3000"), ("http://[::1]:80", "http://[::1]:80")],
+    [
+        (CONSOLE, CONSOLE),
+        ("HTTP://LocalHost:3000", "http://localhost:3000"),
+        ("http://[::1]:80", "http://[::1]"),
+        ("https://a:443", "https://a"),
+        ("https://a:4443", "https://a:4443"),
+    ],
 )
 def test_an_origin_is_a_scheme_a_host_and_a_port(text: str, origin: str) -> None:
     assert parse_origin(text) == origin

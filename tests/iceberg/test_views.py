@@ -272,6 +272,7 @@ def test_a_lost_dialect_is_refused_unless_the_view_allows_it() -> None:
             r"version\.history\.num-entries must be positive but was 0",
         ),
         ([{"action": "set-properties", "updates": {"ARCO.x": "1"}}], "reserved"),
+        ([{"action": "set-location", "location": "/"}], "Cannot write metadata without a location"),
     ],
 )
 def test_a_change_that_cannot_be_is_refused(updates: list[Object], message: str) -> None:

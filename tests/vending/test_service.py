@@ -242,15 +242,25 @@ async def test_no_request_goes_to_a_region_that_is_not_known(fixture: Fixture) -
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"), [(StoreDenied("none"), CredentialsRefused), (StoreUnavailable("slow"), Unavailable)]
+    ("failure", "told", "outcome"),
+    [
+        (StoreDenied("none"), CredentialsRefused, Outcome.REFUSED),
+        (StoreUnavailable("slow"), Unavailable, Outcome.UNAVAILABLE),
+    ],
 )
 async def test_a_key_that_cannot_be_had_is_told(
-    fixture: Fixture, failure: StoreDenied | StoreUnavailable, told: type[Exception]
+    fixture: Fixture,
+    caplog: pytest.LogCaptureFixture,
+    failure: StoreDenied | StoreUnavailable,
+    told: type[Exception],
+    outcome: Outcome,
 ) -> None:
     issuers = Issuers(signer=OwnKeys(failure))
     vending = Vending(issuers, fixture.runtime.now_ms, fixture.outcomes.append, policy=StoragePolicy.of(OWN))
     with pytest.raises(told):
         await vending.sign(AwsStorage(endpoint="http://127.0.0.1:9000"), READ, "e", "alice", GET)
+    assert fixture.outcomes[-1:] == [outcome]
+    assert ("no signature, and an operator must act" in caplog.text) is (outcome is Outcome.REFUSED)
 
 
 def test_clients_of_all_dialects_are_told_where_to_have_requests_signed() -> None:

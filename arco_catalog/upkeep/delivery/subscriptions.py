@@ -67,7 +67,9 @@ async def subscribe(
     if isinstance(outcome, Applied):
         return made
     found = await read_subscription(session.state, made.name)
-    if found is None or found.subscription.id != made.id:  # None: it was in use, and is removed since
+    if found is None:
+        raise AlreadyExists(f"The subscription {made.name!r} was removed just now: try again")
+    if found.subscription.id != made.id:
         raise AlreadyExists(f"There is a subscription {made.name!r} already: remove it first, or use another name")
     return made
 
