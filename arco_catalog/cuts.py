@@ -98,9 +98,10 @@ def read_cut(
     """Returns the snapshots that these tables have at one instant, by the catalog at `uri`. A name is a text with dots,
     or its levels. `headers` are sent with each request, such as `Authorization`. While the catalog is unavailable, as
     when the tables change too often, or their states exceed one response, it tries again, `tries` times in all, in the
-    first case after the pause that the catalog requests; it blocks meanwhile. Raises `CutError` if the catalog gives no
-    cut, or does not know `consistent`; `LookupError` for a name without a table; `OSError` if no catalog responds; and
-    `ValueError` if `tries` is less than 1."""
+    first case after the pause that the catalog requests; it blocks meanwhile. An error while it loads states
+    that exceed one response is raised at once. Raises `CutError` if the catalog gives no cut, or does not know
+    `consistent`; `LookupError` for a name without a table; `OSError` if no catalog responds; and `ValueError` if
+    `tries` is less than 1."""
     endpoint = _Endpoint(f"{uri.rstrip('/')}/v1/{quote(warehouse, safe='')}/resolve", headers or {})
     wanted, known = [*map(_levels, names)], dict[Levels, _State]()
     for left in reversed(range(tries)):

@@ -99,8 +99,8 @@ def expiry_ms(claims: JsonObject, now_ms: int) -> int:
 
 
 def _time(claims: JsonObject, name: str) -> float | None:
-    """Returns the time in a claim, in seconds since 1970; None without the claim. Raises `NotAuthorized` for another
-    value."""
+    """Returns the time in a claim, in seconds since 1970; None without the claim, or if it is null. Raises
+    `NotAuthorized` for another value."""
     value = claims.get(name)
     if value is None:
         return None
@@ -170,10 +170,10 @@ def claim_at(claims: JsonObject, path: str) -> JsonValue:
 
 
 def roles_in(claims: JsonObject, path: str | None) -> frozenset[str] | None:
-    """Returns the principal roles that a token activates by the claim at `path`: an array of names, or names separated
-    by blanks. None, for all roles of the principal, if no claim is configured. A token without the claim activates
-    none. Raises `NotAuthorized` for an array with a value that is not a string, for a malformed name in a text, and for
-    a claim of another form."""
+    """Returns the principal roles that a token activates by the claim at `path`: the names in an array that a role
+    can have, or names separated by blanks. None, for all roles of the principal, if no claim is configured. A token
+    without the claim, or with null there, activates none. Raises `NotAuthorized` for an array with a value that is not
+    a string, for a malformed name in a text, and for a claim of another form."""
     if path is None:
         return None
     match claim_at(claims, path):

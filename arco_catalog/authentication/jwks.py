@@ -171,7 +171,8 @@ class IssuerKeys:
         """Returns the issuer's keys with an id for an algorithm, at most `MAX_CANDIDATES`; empty if it has none. Waits
         for a fetch of the keys first if none are cached or they are older than `STALE_MS`, and also for an unknown id,
         if a fetch is under way or the last attempt was at least `RETRY_MS` ago. Keys older than `REFRESH_MS` are
-        refreshed in the background. Raises `Unavailable` if the keys have to be fetched, and can't be."""
+        refreshed in the background. Raises `Unavailable` if the keys have to be fetched, and can't be: without usable
+        ones also at once, if no fetch is under way and the last attempt was less than `RETRY_MS` ago."""
         if not self.are_usable():
             await self._wait_for_refresh()
         self.refresh_if_old()

@@ -138,9 +138,9 @@ class KeySource:
         self._reading = asyncio.Lock()
 
     async def current(self) -> TokenKeys:
-        """Returns the keys that sign and verify tokens, after reading them if none were read yet, or they are older
-        than `MAX_AGE_MS`. If they can't be read, the failure is logged and the old ones are returned, and without old
-        ones `Unavailable` is raised."""
+        """Returns the keys that sign and verify tokens, after reading them if none were read yet, or the last read
+        (even a failed one) was at least `MAX_AGE_MS` ago. If they can't be read, the failure is logged and the old ones
+        are returned, and without old ones `Unavailable` is raised."""
         if self._keys is None or self._age_ms() >= MAX_AGE_MS:
             return await self._refresh(MAX_AGE_MS)
         return self._keys
@@ -161,7 +161,7 @@ class KeySource:
         return age if age >= 0 else MAX_AGE_MS
 
     async def _refresh(self, age_ms: int) -> TokenKeys:
-        """Returns the signing keys, after reading them if there are none, or if they are at least `age_ms` old. One
+        """Returns the signing keys, after reading them if there are none, or if `_age_ms` is at least `age_ms`. One
         task reads at a time. Raises `Unavailable` if they can't be read and there are no old ones."""
         async with self._reading:  # one task reads; the others use what it read
             if self._keys is None or self._age_ms() >= age_ms:

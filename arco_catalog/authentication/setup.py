@@ -62,9 +62,10 @@ class AuthenticationSetup:
 
 
 def load_authentication(environment: Mapping[str, str], realm: str, runtime: Runtime) -> AuthenticationSetup | None:
-    """Makes the authenticators that variables name; None if they name none. `realm` is the realm of issuers and APIs
-    without one of their own. Reads the file of keys that sign the catalog's own tokens, and sends nothing. Raises
-    `ValueError`, which names a variable, for an invalid configuration or a missing library."""
+    """Makes the authenticators that variables name; None if `ARCO_AUTH` is not set. If it is `none`, the setup is open,
+    and has no authenticators. `realm` is the realm of issuers and APIs without one of their own. Reads the file of keys
+    that sign the catalog's own tokens, and sends nothing. Raises `ValueError`, which names a variable, for an invalid
+    configuration or a missing library."""
     kinds = AUTH.read(environment)
     for kind in kinds:
         if kind not in KINDS:

@@ -102,8 +102,9 @@ class OAuthError(Exception):
 
 
 def parse_form(body: bytes) -> Mapping[str, str]:
-    """Returns the fields of a form, without empty fields. Raises `OAuthError` for a malformed one, one with more than
-    `MAX_FIELDS` fields or `MAX_ESCAPES` percent signs, or one that has a field twice."""
+    """Returns the fields of a form, without empty ones, and without parts that have no `=`. Raises `OAuthError` for a
+    form that is not ASCII or has escapes that are not UTF-8, one with more than `MAX_FIELDS` fields or `MAX_ESCAPES`
+    percent signs, or one that has a field twice."""
     if body.count(b"%") > MAX_ESCAPES:
         raise OAuthError("invalid_request", f"The form has more than {MAX_ESCAPES:,} percent signs")
     try:
@@ -320,8 +321,8 @@ def requested_roles(scope: str | None, granted: frozenset[str] | None) -> frozen
 
 def _requested(scope: str | None, granted: frozenset[str] | None) -> tuple[frozenset[str] | None, bool]:
     """Returns the principal roles that a scope requests, and whether it includes the word for tasks. The roles are
-    `granted` (None for all) if the scope names none, and an empty set if it is the word for tasks alone. Raises
-    `OAuthError` for an unknown scope, and for roles that are not `granted`."""
+    `granted` (None for all) if the scope names none (the word `DEFAULT_SCOPE` names none), and an empty set if it is
+    the word for tasks alone. Raises `OAuthError` for an unknown scope, and for roles that are not `granted`."""
     rest, executes_tasks = without_tasks(scope or "")
     if executes_tasks and not rest:
         return frozenset(), True

@@ -85,7 +85,8 @@ async def _of_token(
 
 async def _of_principal(session: Session, found: AuthenticationResult) -> Sequence[Check]:
     """Returns the checks of the principal of a token, and of the roles that the token activates. If there is no such
-    principal, or it must rotate its secret, only that failed check."""
+    principal, the token is not valid any more (as after a new secret), or the principal must rotate its secret, only
+    the failed check of the principal."""
     head = await session.head()
     standing = await look_up(session.state, head.index, standing_of(head.index, found.identity))
     if standing is None:

@@ -18,9 +18,9 @@ OWN_CGROUP = Path("/proc/self/cgroup")
 
 def usual_workers(store: str, bound_bytes: int, limit: int) -> int:
     """Returns the default number of workers for a store: one for each core, as far as the memory suffices, at least
-    one, and at most `limit`. Each may use up to `bound_bytes` for requests and caches. Returns 1 for a store in memory,
-    which processes can't share, and on other systems than Linux, which do not spread connections evenly over sockets of
-    one port."""
+    one, and at most `limit`. Each may use up to `bound_bytes` for requests and caches, and `PROCESS_BYTES` besides.
+    Returns 1 for a store in memory, which processes can't share, and on other systems than Linux, which do not spread
+    connections evenly over sockets of one port."""
     if store.startswith("memory:") or sys.platform != "linux":
         return 1
     return max(1, min(limit, cores(), memory_bytes() // (PROCESS_BYTES + bound_bytes)))

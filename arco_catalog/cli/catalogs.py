@@ -165,8 +165,9 @@ async def _undrop(
 async def _stray(realm: Realm, session: Session, name: str, root: str | None) -> StrayCatalog:
     """Finds the catalog to undrop: the one with this `root`; else the one that has the name in the realm, if an
     interrupted drop left its state closed; else the only catalog that was dropped under this name, of those that can be
-    read, the first one of a bootstrap among them. Raises `NotThere` if there is none, `CliError` if there are more,
-    and for a `root` the errors of `find_stray`, such as `NotFound`."""
+    read, and of the first one of a bootstrap. Raises `NotThere` if there is none, `CliError` if there are more,
+    `InternalError` if the one with the name or that first one can't be read, and for a `root` the errors of
+    `find_stray`, such as `NotFound`."""
     if root is not None:
         return await find_stray(realm, session, root)
     named = find_catalog(await load_keys(session, [catalog_key(name)]), name)

@@ -70,7 +70,8 @@ class Checks:
     async def run(self) -> list[Check]:
         """Runs the checks of `arco doctor` on the store and its catalogs, and returns the results in order. A check
         that a failure before makes impossible has the status `SKIPPED`; the checks of the credentials and of allowed
-        locations are left out instead. A failed one raises nothing."""
+        locations are left out instead. A failed one raises nothing. Raises `CliError` for a malformed URL of an allowed
+        location."""
         self._done = [packages(self._options.store)]
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._check_credentials())

@@ -133,7 +133,8 @@ def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
 
 
 def _s3(environment: Mapping[str, str]) -> StoreSettings:
-    """Returns the settings for S3: the region, us-east-1 if none is set, and the endpoint if it is not Amazon's."""
+    """Returns the settings for S3: the region, us-east-1 if no variable sets one, and the endpoint if a variable sets
+    one, even one of Amazon's."""
     config = S3Config.from_environment(environment)
     region, endpoint = config.region or "us-east-1", config.endpoint_url
     spark = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "client.region": region}

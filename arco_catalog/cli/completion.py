@@ -170,5 +170,5 @@ def _colons(text: str) -> str:
 
 
 def _brackets(text: str) -> str:
-    """Escapes the characters at which zsh's `_arguments` ends a description."""
+    """Escapes the brackets, colons and backslashes of a text, which could end a description of zsh's `_arguments`."""
     return re.sub(r"([\[\]:\\])", r"\\\1", text)

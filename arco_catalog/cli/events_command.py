@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 def run(parsed: argparse.Namespace) -> int:
     """Runs `arco events`, and returns the exit code. Ends the process with 2 and a message if NAME or options
-    don't fit the action."""
+    don't fit the action, or both --new and --from are given."""
     from arco_catalog.cli import events
     from arco_catalog.cli.identifiers import parse_namespace
 

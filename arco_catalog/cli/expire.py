@@ -15,8 +15,8 @@ from arco_catalog.upkeep.purge.worker import task_worker
 
 
 def run(options: CatalogOptions, table: str, settings: SnapshotExpiry, *, dry: bool, as_json: bool) -> int:
-    """Removes what has expired of a table by its policy, its properties and these settings, which come first, by a task
-    that it makes and executes in this process, and writes out the result; if `dry`, only shows what would be removed.
+    """Removes what has expired of a table by these settings, else its policy, else its properties, by a task that it
+    makes and executes in this process, and writes out the result; if `dry`, only shows what would be removed.
     Returns 0, also if the attempt failed and the task waits for another, or if another worker executes it. Raises
     `CliError`, also if the task failed for good."""
     namespace, name = parse_identifier(table)

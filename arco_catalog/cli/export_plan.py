@@ -53,8 +53,8 @@ class Entry:
 
 async def entries_to_export(session: Session, only: Namespace = ()) -> AsyncIterator[Entry]:
     """Yields the entries of a catalog, a namespace before what is in it; with `only` the entries of this namespace, and
-    the namespaces around it. The tables that the catalog writes about itself, in `system`, are left out. What can't be
-    read is an entry with the reason. Raises `StoreError`, and the errors of `entries_below`."""
+    the namespaces around it. The whole namespace `system`, with the tables that the catalog writes about itself, is
+    left out. What can't be read is an entry with the reason. Raises `StoreError`, and the errors of `entries_below`."""
     async for kind, levels in entries_below(session):
         around = kind == "namespace" and only[: len(levels)] == levels
         if levels[:1] == SYSTEM or not (around or levels[: len(only)] == only):

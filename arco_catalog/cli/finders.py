@@ -52,7 +52,7 @@ async def find_new_catalog(store: OpenStore) -> Session:
     """Returns a session that may create the catalog that --warehouse names. If the catalog is created, it records the
     rules for idempotency keys that the environment sets. Raises `CliError` if the store has a realm without this
     catalog, since a catalog outside the realm would never be served, if --realm names no realm, and if the store can't
-    be read; `ValueError` for an invalid variable."""
+    be read; `StoreDenied` if the store denies that; `ValueError` for an invalid variable."""
     try:
         session = await find_catalog_even_empty(store)
     except NotThere as error:
@@ -83,8 +83,8 @@ async def find_realm(store: OpenStore) -> tuple[Realm, Session]:
 
 
 async def find_realm_registry(store: OpenStore) -> Session:
-    """Returns a session with the registry of the realm that the options name. Raises `NotThere` if there is no such
-    realm."""
+    """Returns a session with the registry of the realm that the options name, also of one that was dropped. Raises
+    `NotThere` if there was never such a realm."""
     _, registry = await find_realm(store)
     return registry
 
@@ -136,8 +136,7 @@ def find_backup_target(*, realm: bool) -> Callable[[OpenStore], Awaitable[Sessio
 
 async def find_inventory(store: OpenStore) -> Inventory:
     """Returns the realm's catalogs and other owners of state, or the one catalog of a store without a realm. Raises
-    `NotThere` if --realm names no realm or the store can't be read, and as `_require_head` does if that catalog has no
-    HEAD."""
+    as `OpenStore.inventory` does, and as `_require_head` if that catalog has no HEAD."""
     inventory = await store.inventory()
     if not inventory.registries:
         await _require_head(store.session(store.root), store)

@@ -96,8 +96,8 @@ class _Checking:
     async def catalog(self, session: Session) -> None:
         """Reads the records of a catalog, and adds the findings; with the option `data` also the files of the tables;
         if the options select some of these, only the registry and their files. Applies repairs if the options include
-        that. Raises `NoSuchTable`, before files are read and repairs applied, if --table names a table that the
-        registry does not have."""
+        that. Raises `NoSuchTable`, before files are read and repairs applied, if --table has the name of no table or
+        view, live or dropped, in a registry that could be read."""
         arguments = self._arguments
         scope = Scope(frozenset(arguments.tables), arguments.after) if arguments.data else None
         examination = self._examination(session)

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 def run(parsed: argparse.Namespace) -> int:
     """Runs `arco grants`, and returns the exit code. Exits with 2 for too few or too many arguments, for an option that
-    does not belong to the action, and for `check -` without --url."""
+    does not belong to the action, for --namespace, --view or --policy without WHAT, and for `check -` without --url."""
     from arco_catalog.cli import grants
 
     usage, counts = WORDS[parsed.action]

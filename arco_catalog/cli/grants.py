@@ -108,9 +108,9 @@ def run_change(
 
 def run_check(options: ManagementOptions, who: str, grant: JsonObject, *, as_json: bool) -> int:
     """Displays whether a principal, or the caller for `CALLER`, has a privilege, and by which roles and grant, or what
-    is lacking. Returns 0 if it has the privilege, else 1. Raises `CliError`, as `NotThere` if there is no such
-    principal or catalog. At the store the grants alone count, as a line on stderr states if the configuration names a
-    policy outside of the catalog."""
+    is lacking. Returns 0 if it has the privilege, else 1. Raises `CliError`, as `NotThere` if there is no such catalog,
+    and, to a caller who may read principals, if there is no such principal. At the store the grants alone count, as a
+    line on stderr states if the configuration names a policy outside of the catalog."""
     named: JsonObject = {} if who == CALLER else {"principal": who}
 
     async def work() -> tuple[bool, str]:

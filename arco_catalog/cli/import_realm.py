@@ -73,7 +73,8 @@ async def _work(
 ) -> None:
     """Compares or imports the realm: principals, principal roles and catalogs, then catalog roles and who has them,
     then what the catalogs have, and at the end the grants. `keep` stores each new secret. A comparison also adds to the
-    report the objects that only this realm has. Writes the progress to stderr."""
+    report the principals and roles that only this realm has, and of the catalogs to import the grants, namespaces,
+    tables and views. Writes the progress to stderr."""
     async with (
         open_session(catalog, "import", find_realm, DAY_MS, writes=options.apply) as (realm, session),
         open_foreign_server(options.url, options.token_file, catalog.environment) as server,
@@ -110,7 +111,8 @@ async def _work(
 
 
 async def _read_here(api: ApiClient, catalogs: Sequence[RealmObject]) -> Sequence[RealmObject]:
-    """Returns the objects of this realm, with those of its catalogs that have the names of `catalogs`."""
+    """Returns the principals, principal roles and assignments of this realm, and of its catalogs only those that have
+    the names of `catalogs`, with their roles and grants."""
     names = {item.names for item in catalogs}
     return await read_realm(api, [item for item in await read_catalogs(api, ()) if item.names in names])
 
@@ -125,7 +127,8 @@ async def _tables(
     progress: Callable[[], None],
 ) -> None:
     """Imports or compares the namespaces, tables, views, policies and generic tables of one catalog, and adds the
-    results to the report; nothing if the catalog is not here and none is planned."""
+    results to the report; nothing if the catalog is not here and none is planned. For an external catalog it imports
+    and compares nothing, and adds one line to the report."""
     session = await copy.session_of(source)
     if session is None:
         return

@@ -150,8 +150,8 @@ class FolderSource:
 
 
 def _note(folders: dict[str, _Folder], key: str) -> None:
-    """Adds a file of a warehouse, given by its key, to the folder of its table, if it is the hint or a metadata file in
-    the table's `metadata/`; ignores any other file."""
+    """Records a file of a warehouse, given by its key, in the folder of its table, if it is in the `metadata/` of that:
+    a hint, the name of a metadata file by the version, or one more without a version; ignores any other file."""
     path, _, file = key.rpartition("/")
     if path != "metadata" and not path.endswith("/metadata"):
         return

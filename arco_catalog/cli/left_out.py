@@ -44,7 +44,8 @@ class LeftOut:
 
     @property
     def advice(self) -> str:
-        """The command that reports what is lost, and for a catalog also the one that restores it."""
+        """A sentence with the command that reports what is lost, and for a catalog also with the one that restores
+        it."""
         if self.owner != "catalog":
             return "`arco fsck --all` reports what is wrong"
         of = f"--warehouse {quote(self.name)}"

@@ -62,8 +62,8 @@ def run(options: ManagementOptions, query: LineageArguments, *, as_json: bool) -
 
 
 async def _at_store(options: ManagementOptions, query: LineageArguments, formatted: Format) -> str:
-    """Reads the graph at the store, and returns it as `formatted` formats it, which also gets the place of the table
-    `system.lineage`, if the catalog has that."""
+    """Reads the graph at the store, and returns it as `formatted` formats it, which also gets the location of the
+    metadata file of the table `system.lineage`, if the catalog has that."""
     namespace, name = identifier = query.identifier
     async with open_session(options.catalog, "lineage", find_catalog) as session:
         read = partial(

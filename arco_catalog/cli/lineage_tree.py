@@ -147,7 +147,7 @@ def _tree(
     neighbours: Mapping[str, Sequence[tuple[str | None, JsonObject]]], names: Mapping[str, str], root: str, arrow: str
 ) -> Iterator[str]:
     """Yields a line for every edge below the root, followed by the lines below it. The walk goes on only from the first
-    place of a node; at other places the line refers to that."""
+    place of a node; at other places the line refers to that, if the node has edges."""
     walked = {root}
     waiting = [(1, other, edge) for other, edge in reversed(neighbours.get(root, ()))]
     while waiting:
@@ -194,8 +194,8 @@ def _short(value: JsonValue | object) -> str:
 
 
 def _without_edges(graph: JsonObject) -> Iterator[str]:
-    """Yields lines about the runs without an edge, except runs about other tables, and how many events were read and
-    were not; one sentence instead if the user may not know these."""
+    """Yields lines about the runs without an edge, except runs about other tables, which only the counts have, and how
+    many events were read and were not; one sentence instead if the user may not know these."""
     found = _optional(graph, "without-edges")
     if found is None:
         yield from ("", "Which runs have no edge, and why, is for users who may read the properties of all tables.")

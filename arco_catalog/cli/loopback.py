@@ -93,8 +93,8 @@ def _listener(
 
 
 def _query(head: bytes) -> Mapping[str, str] | None:
-    """Returns the parameters of a GET of the callback, without parameters that it has more than once; None for any
-    other request."""
+    """Returns the parameters of a GET of the callback, without parameters that are empty or that it has more than once;
+    None for any other request."""
     method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
     path, _, query = rest.partition(" ")[0].partition("?")
     if method != "GET" or path != CALLBACK:

@@ -87,7 +87,7 @@ async def _entries(level: Level, namespace: Namespace, recursive: bool) -> Async
 
 
 async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
-    """Yields type and name of each object that is in a namespace now."""
+    """Yields type and name of each object that is in a namespace now, except policies."""
     for kind in ("table", "view", *DESCRIBED_KINDS) if namespace else ():
         async for item in all_items(partial(list_relations, session, namespace, kind)):
             if isinstance(item, dict):
@@ -97,7 +97,7 @@ async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[
 
 
 async def entries_below(session: Session) -> AsyncIterator[tuple[str, Namespace]]:
-    """Yields the type and the levels of the name of each object of a catalog."""
+    """Yields the type and the levels of the name of each object of a catalog, except policies."""
     async with aclosing(_entries(partial(_level, session), (), recursive=True)) as entries:
         async for entry in entries:
             yield str(entry["type"]), (*texts(entry, "namespace"), str(entry["name"]))

@@ -127,9 +127,10 @@ async def device_tokens(
     entropy: Callable[[int], bytes],
 ) -> Tokens:
     """Returns the tokens that the user confirms in any browser: `show` prints where, and the code. Polls as the issuer
-    wishes, for the lifetime of the code, but no longer than `MAX_DEVICE_S`. Sends a challenge, which Keycloak demands
-    of clients that must use PKCE, and which others ignore. Raises `CliError` if the issuer has no device codes or
-    gives none, if the user declines or takes too long, and as `request_tokens` does for any other response."""
+    wishes, for the lifetime of the code, but no longer than `MAX_DEVICE_S`, and on after a lost response. Sends a
+    challenge, which Keycloak demands of clients that must use PKCE, and which others ignore. Raises `CliError` if the
+    issuer has no device codes or gives none, if the user declines or takes too long, and as `request_tokens` does for
+    any other response."""
     if not issuer.device_endpoint:
         raise CliError(f"the issuer {issuer.name} has no device codes: use --browser, if the issuer allows it")
     verifier, challenge = proof_key(entropy)
@@ -224,8 +225,8 @@ def _object(response: Response) -> JsonObject:
 
 
 def error_reason(answer: JsonObject, otherwise: str) -> str:
-    """Formats the error code and the description of an error answer, `otherwise` if it has no code, as one line: the
-    first 300 characters, with control characters escaped."""
+    """Formats the error code of an error answer, or `otherwise` if it has none, and then the description, as one line:
+    the first 300 characters, with control characters escaped."""
     reason, described = optional_text(answer, "error") or otherwise, optional_text(answer, "error_description") or ""
     return escaped(f"{reason} {described}".strip()[:300])
 

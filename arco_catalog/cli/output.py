@@ -55,9 +55,9 @@ def table(
 ) -> str:
     """Formats lines under headings, with control characters escaped. On a terminal that is too narrow, columns
     `wide_only` are left out, one after the other, with a note of which, and other cells are folded between words. If
-    that is not enough, or rich, which folds them, is not installed, each cell has a line of its own. Times, ids and
-    names stay on one line each, so that they can be copied. With `wide`, and without a terminal, all columns are
-    printed, each as wide as its longest cell; `wide` is None for a command without such an option."""
+    that is not enough, or cells have to be folded and rich is not installed, each cell has a line of its own. Times,
+    ids and names stay on one line each, so that they can be copied. With `wide`, and without a terminal, all columns
+    are printed, each as wide as its longest cell; `wide` is None for a command without such an option."""
     cells = [[escaped(cell) for cell in line] for line in lines]
     if wide or not sys.stdout.isatty():
         return columns(headings, cells)
@@ -151,7 +151,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
 
 def failure_lines(title: str, found: Sequence[str], count: int) -> list[str]:
     """Returns the lines about records that could not be read, under a title: those in `found`, and how many more there
-    are of `count` in all. Returns none if `found` is empty. Texts are escaped."""
+    are of `count` in all. Returns none if `found` is empty. Texts in `found` are escaped."""
     if not found:
         return []
     more = [f"  ... and {count - len(found):,} more"] if count > len(found) else []

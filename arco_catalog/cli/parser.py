@@ -67,7 +67,8 @@ class Parser(argparse.ArgumentParser):
         return name if action is None else f"{name} ({', '.join(map(str, action.choices or ()))})"
 
     def _words(self) -> Iterator[str]:
-        """Yields every word that is valid on the command line: commands, options and choices."""
+        """Yields the words that are valid on the command line: commands, and the options and choices in `declared`, to
+        which a group of arguments adds none."""
         yield from self.commands
         for action in self.declared:
             yield from action.option_strings

@@ -100,8 +100,9 @@ def logged_in(connection: Connection | None, environment: Mapping[str, str]) -> 
 
 
 async def _require_catalog(options: CatalogOptions, job: str) -> None:
-    """Raises `NotThere` if there is no such catalog, before Spark starts, which takes long; for `collect` if there is
-    no such realm or catalog. For `fsck` the catalog needs no HEAD: the check reports that it is missing."""
+    """Raises `NotThere` if there is no such catalog, and `HeadLost` if it has commits and no HEAD, before Spark starts,
+    which takes long; for `collect` if there is no such realm or catalog. For `fsck` the catalog needs no HEAD: the
+    check reports that it is missing."""
     if job == "collect":
         async with open_session(options, "pipeline", find_inventory):
             return

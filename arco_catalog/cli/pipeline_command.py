@@ -72,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs a job, and returns the exit code. Exits with 2 if the job needs --uri and has none, or an option belongs
-    to another job."""
+    """Runs a job, and returns the exit code. Exits with 2 if the job needs --uri and has none, or an option in
+    `OPTIONS` belongs to another job; ignores --uri and --credential-file for other jobs than `SERVED`."""
     from arco_catalog.cli import pipeline
 
     if parsed.job in SERVED and parsed.uri is None:

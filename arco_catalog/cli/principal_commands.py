@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 def run(parsed: argparse.Namespace) -> int:
     """Runs `arco principals`, and returns the exit code. Exits with 2 if PRINCIPAL is missing, or given to `list`, or
-    if an update has no change."""
+    if an update names no property."""
     from arco_catalog.cli import principals
 
     if (parsed.name is None) != (parsed.action == "list"):

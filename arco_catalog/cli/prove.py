@@ -143,7 +143,7 @@ async def _repeat(campaign: Campaign, replay: Replay) -> int:
 
 
 def _show_progress(report: CampaignReport) -> None:
-    """Writes the counts of programs and operations in place of those before, on a terminal only."""
+    """Writes the counts of programs and operations in place of those before, on stderr, if that is a terminal."""
     if sys.stderr.isatty():
         print(f"\r{report.programs:,} programs, {report.operations:,} operations", end="", file=sys.stderr)
 
@@ -191,7 +191,7 @@ def _numbers(outcomes: Counter[str], kind: str) -> list[str]:
 
 
 def _print_replay(replay: Replay, runs: int, output: str) -> None:
-    """Writes the operations of a replay, and how often it has reproduced its finding."""
+    """Writes the operations of a replay, and that `runs` of `TIMES` tries reproduced the finding or a worse one."""
     program = replay.program
     print(
         f"The replay {output} has {program.steps} operations, and {runs} of {TIMES} tries, of {replay.runs} runs at "

@@ -142,7 +142,7 @@ class RealmCopy:
             self.planned += _first_objects(there.names[0])
 
     def _check_securable(self, grant: RealmObject) -> str | None:
-        """Returns a doubt about a grant if the source does not list its securable; None for others, and for a grant on
+        """Returns a doubt about a grant if the source does not list its securable; None if it does, and for a grant on
         a catalog. Raises `CliError` if the securable was not imported."""
         securable, kind = _securable(grant), grant.names[2]
         if securable in self.failed:

@@ -134,8 +134,8 @@ def _counts(report: RealmReport) -> str:
 
 
 def _secrets(report: RealmReport) -> Sequence[str]:
-    """Returns the text about new secrets: the name of the file that has them, or the secrets, also of a principal that
-    could then not be made; none if there are no secrets."""
+    """Returns the text about new secrets: the name of the file that has them, if the run made a principal; without a
+    file the secrets, also of a principal that could then not be made, none if there are none."""
     principals = any(line.kind == "principal" and line.result is Result.MADE for line in report.lines)
     if report.secrets_file is not None and principals:
         return [escaped(f"New secrets of principals are in {report.secrets_file}.")]

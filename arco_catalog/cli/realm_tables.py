@@ -89,7 +89,7 @@ async def _copy_namespace(
 ) -> bool:
     """Makes a namespace, or gives one that is here the properties of the source if the work refreshes; or plans that.
     Adds the result to the report. Returns whether the namespace is, or would be, here, which it is also if only the
-    properties failed."""
+    properties failed. Raises `CliError` if the source can't be read, and `StoreError`."""
     name, made = format_identifier((work.name, *namespace)), len(importer.namespaces)
     try:
         await importer.import_namespace(namespace)

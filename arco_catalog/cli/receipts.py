@@ -35,9 +35,10 @@ class Commits:
 
 
 def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool, wide: bool) -> int:
-    """Displays the newest `limit` commits of a table or view, newest first. `name` is the name of a table or view, or
-    an entity id. If nothing has the name now, displays the commits of all dropped tables and views that had it, `limit`
-    of each. A note on stderr lists what was dropped under the name. Returns 0. Raises `CliError`."""
+    """Displays the newest commits of a table or view, newest first, at most `limit` (None: any number), and only back
+    to the first commit without a receipt. `name` is the name of a table or view, or an entity id. If nothing has the
+    name now, displays the commits of all dropped tables and views that had it, `limit` of each. A note on stderr lists
+    what was dropped under the name. Returns 0. Raises `CliError`."""
 
     async def read() -> tuple[list[Commits], str | None]:
         async with open_session(options, "receipts", find_catalog) as session:
@@ -93,7 +94,8 @@ def as_text(found: Sequence[Commits], *, wide: bool) -> str:
 
 
 def as_table(found: Sequence[JsonObject], *, wide: bool = False) -> str:
-    """Formats one line for each commit, under headings, or one sentence if there is none; `wide` prints all columns."""
+    """Formats one line for each commit, under headings, or one sentence if there is none. All columns are printed,
+    except that without `wide` a terminal which is too narrow gets no metadata file."""
     if not found:
         return "No commits were made through this catalog."
     return table(HEADINGS, [*map(_columns, found)], wide=wide, wide_only=WIDE_ONLY)
@@ -112,8 +114,8 @@ def _columns(receipt: JsonObject) -> tuple[str, ...]:
 
 
 def _changes(receipt: JsonObject) -> str:
-    """Returns the types of updates in a commit, with their numbers, after `create` for one that creates; a hyphen for
-    none."""
+    """Returns the types of updates in a commit, with the number of those that occur more than once, after `create` for
+    a commit that creates; a hyphen for none."""
     updates = receipt.get("updates")
     counts = Counter(map(str, updates if isinstance(updates, list) else []))
     counted = [kind if times == 1 else f"{times} {kind}" for kind, times in counts.items()]

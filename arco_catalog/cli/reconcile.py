@@ -37,7 +37,8 @@ def run(
     """Walks the tables and views that have changed since the last run, in every catalog of a realm or in the one of a
     store; begins no walk after `seconds` (None: a day). Writes the missing receipts, or with `dry` none, and displays
     what was found. A run that reaches the end, and is not `dry`, writes its metrics to `metrics_file`. Returns 1 if
-    some metadata could not be read or a catalog could not be opened, else 0. Raises `CliError`."""
+    some metadata could not be read, a walk did not end in time, or a catalog could not be opened, else 0. Raises
+    `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     runtime = SystemRuntime()
     request = operator_request(runtime, "reconcile", timeout_ms)
@@ -81,7 +82,8 @@ def _total(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> Reconcil
 
 
 def as_document(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> JsonObject:
-    """Returns the sums of the counts of all catalogs; in a realm also the counts of each catalog, under `catalogs`."""
+    """Returns the sums of the counts of all catalogs, with examples of missing receipts and of what could not be read;
+    in a realm also the counts and examples of each catalog, under `catalogs`."""
     total = _total(walked)
     if len(walked) == 1 and walked[0][0].realm is None:
         return total.to_json()

@@ -111,8 +111,8 @@ class RestSource:
         return self._separator.join(namespace)
 
     async def native_names(self, namespace: Namespace, collection: str) -> Sequence[str]:
-        """Returns the names of the policies or generic tables of a namespace, sorted, by Polaris's own API; none of a
-        server without it. Raises `CliError`."""
+        """Returns the names of the policies or generic tables of a namespace, sorted, by Polaris's own API; none for
+        the status 404, which a server without that API sends, or one without the namespace. Raises `CliError`."""
         try:
             return await self._names(namespace, collection, await self._native())
         except NotThere:
@@ -142,7 +142,8 @@ class RestSource:
         return sorted(found)
 
     async def _names(self, namespace: Namespace, kind: str, api: ApiClient) -> Sequence[str]:
-        """Returns the names of a kind of objects in a namespace, sorted. Raises `CliError` for too many."""
+        """Returns the names of a kind of objects in a namespace, sorted. Raises `CliError`, also for too many, and as
+        `NotThere` for the status 404."""
         found: set[str] = set()
         path = ("namespaces", self.joined(namespace), kind)
         async for page in self._pages(api, path, {}, "identifiers"):
@@ -161,8 +162,8 @@ class RestSource:
     async def _pages(
         self, api: ApiClient, path: Sequence[str], query: Mapping[str, str], has: str
     ) -> AsyncIterator[JsonObject]:
-        """Yields the pages of a list. Raises `CliError` if there are too many, and for a token that is malformed or
-        arrived before, with which the list would have no end."""
+        """Yields the pages of a list. Raises `CliError` as `ApiClient.send` does, if there are too many pages, and for
+        a token that is malformed or arrived before, with which the list would have no end."""
         token = ""
         seen: set[str] = set()
         for _ in range(MAX_PAGES):

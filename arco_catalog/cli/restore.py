@@ -151,7 +151,7 @@ def _lost(head: JsonObject) -> str:
 
 
 def _commits(candidates: Sequence[JsonObject]) -> str:
-    """Formats a table of commits that HEAD may have been."""
+    """Formats a table of commits that HEAD may have been, or of older ones that may become HEAD in place of them."""
     return table(COMMITS, [line for each in candidates for line in _commit_lines(each)])
 
 

@@ -182,8 +182,8 @@ async def _serve(options: ServeOptions) -> None:
 
 
 def _sign_in(options: ServeOptions) -> SignIn:
-    """Returns how people sign in to the console. Raises `CliError` for invalid options, and if there are any also for
-    invalid variables of issuers."""
+    """Returns how people sign in to the console. Raises `CliError` for invalid options, and if a client or origin of
+    the console is given also for invalid variables of issuers."""
     try:
         return load_sign_in(options.console_clients, options.console_origins, options.auth, options.environment)
     except ValueError as error:
@@ -303,7 +303,7 @@ class Server(uvicorn.Server):
         """Stops accepting, closes these sockets, and waits until the requests under way are answered, up to uvicorn's
         timeout or another SIGINT. Requests that are left then are cancelled, and awaited for at most `MARGIN_SECONDS`
         before the stores that they use are closed. Connections whose handshake is not complete are awaited first, so
-        that uvicorn closes them too."""
+        that uvicorn closes them too; those that are not ready after a second are cancelled."""
         for acceptor in self._acceptors:
             acceptor.close()
         for listener in sockets or ():
@@ -369,7 +369,7 @@ def metrics_of(options: ServerOptions, place: int | None = None) -> "ServerMetri
 @asynccontextmanager
 async def scraped(options: ServerOptions, metrics: "ServerMetrics | None") -> AsyncIterator[str | None]:
     """Answers scrapes at the port of metrics for as long as the context lasts, and yields the URI; yields None without
-    metrics or that port."""
+    metrics or that port. Raises `AddressError` if the port can't be opened."""
     if metrics is None or options.metrics_port is None:
         yield None
         return

@@ -23,8 +23,9 @@ from storage_backends.open import canonical_url
 async def served(catalog: Catalog, options: ServeOptions, runtime: SystemRuntime) -> AsyncIterator[ServedRealms]:
     """Yields what the server serves, over the stores that `catalog` has open: the realms with their authentication. If
     the store has no realm, yields no realms, and the authentication of clients, None if they need none. Raises
-    `CliError` if a realm that the options need is missing or was dropped, or if other machines can reach a server of
-    realms and --auth is not given; `ValueError` for an invalid variable; and the errors of reading a realm."""
+    `CliError` if a realm that the options need is missing, if one was dropped, whether they need it or not, or if other
+    machines can reach a server of realms and --auth is not given; `ValueError` for an invalid variable; and the errors
+    of reading a realm."""
     vending = LazyVending(_vending_environment(options), runtime)
     url = canonical_url(options.store, options.environment)
     realms = realms_beside(catalog, url, options.realm, vending)
@@ -73,8 +74,8 @@ def _without_realm(options: ServeOptions, missing: Sequence[Realm]) -> str:
 
 
 def _vending_environment(options: ServeOptions) -> Mapping[str, str]:
-    """Returns the environment for the vending of credentials, in which the options replace the variables of the
-    lifetime and the file of S3 keys."""
+    """Returns the environment for the vending of credentials, in which the options always replace the variables of the
+    lifetime and the file of S3 keys; without a file in the options that variable is empty."""
     variables = {
         VENDING_LIFETIME.name: str(options.vending_lifetime),
         VENDING_KEYS_FILE.name: options.vending_keys_file or "",

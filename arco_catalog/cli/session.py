@@ -45,8 +45,9 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
     """Runs the work of a command in a new event loop and returns its result.
 
     SIGTERM cancels the work as Ctrl-C does, so that it releases its leases and connections; then `CommandStopped` is
-    raised. Errors of the catalog, the store, the operating system and invalid values are raised as `CliError` with
-    their message; `BrokenPipeError` and programming errors are raised unchanged.
+    raised. Errors of the catalog, the store and invalid values are raised as `CliError` with their message, those of
+    the operating system with the message of `describe_os_error`; `BrokenPipeError` and programming errors are raised
+    unchanged.
     """
     try:
         return asyncio.run(_cancelled_by_sigterm(work))

@@ -72,8 +72,8 @@ def run(options: CatalogOptions, changes: Changes, *, as_json: bool) -> int:
 
 
 async def _change_keys(session: Session, changes: Changes) -> bool:
-    """Records how the catalog is to read idempotency keys, by a commit; a rule that is not given stays as it is
-    recorded, or else as the default. Returns whether that is a change of the record."""
+    """Records how the catalog is to read idempotency keys, by a commit if that is a change of the record; a rule that
+    is not given stays as it is recorded, or else as the default. Returns whether the record was changed."""
     settings = (await session.state.head()).key_settings
     policy = KeyPolicy() if settings is None else settings.policy
     if changes.dialect is not None:

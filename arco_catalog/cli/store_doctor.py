@@ -39,7 +39,8 @@ class Report:
         return [check for check in CHECKS if any(check.name in each.findings for each in self.examined.values())]
 
     def differs(self, check: Check) -> bool:
-        """Whether the clients have different findings for a check. On one store that is an error of a client."""
+        """Whether the clients have findings of different grades or words for a check; values that were measured may
+        differ. On one store that is an error of a client."""
         return len({_comparable(each.findings[check.name]) for each in self.examined.values()}) > 1
 
     @property

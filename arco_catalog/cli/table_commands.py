@@ -140,7 +140,7 @@ def _add_register(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def _register(parsed: argparse.Namespace) -> int:
-    """Runs `arco register`, and returns the exit code."""
+    """Runs `arco register`, and returns the exit code. Exits with 2 for --overwrite with --view."""
     from arco_catalog.cli import register
 
     if parsed.view and parsed.overwrite:

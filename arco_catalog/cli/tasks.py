@@ -240,7 +240,8 @@ def _result(listed: ListedTask) -> str | None:
 
 
 def as_text(listed: ListedTask) -> str:
-    """Formats the facts of one task, one on a line; a fact without a value has no line."""
+    """Formats the facts of one task, one on a line; a fact without a value has no line, except that the progress of a
+    task without any is `{}`."""
     task = listed.task
     lines = [
         ("task", task.id),

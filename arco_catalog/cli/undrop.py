@@ -15,8 +15,8 @@ from arco_catalog.state.characters import escaped
 
 def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> int:
     """Restores the table, view or other object that was dropped last under a name, and displays it, as text with the
-    time from which a purge, if one was requested, would have deleted the files. With `force` it is restored even if
-    manifest lists are missing. Returns 0. Raises `CliError`."""
+    time from which a purge, if the drop had submitted a task for one, would have deleted the files. With `force` it is
+    restored even if manifest lists are missing. Returns 0. Raises `CliError`."""
     namespace, name = parse_identifier(table)
 
     async def work() -> JsonObject:
@@ -35,6 +35,7 @@ def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> i
 
 
 def _averted(restored: JsonObject) -> str:
-    """Returns the part of a sentence about the purge that no longer happens; empty if none was requested."""
+    """Returns the part of a sentence about the purge that no longer happens; empty if the drop had submitted no task
+    for one, although it may have been requested."""
     begins = restored.get("purge_after_ms")
     return "" if begins is None else f": its files would have been deleted after {format_time(begins)} UTC"

@@ -70,20 +70,20 @@ def parse_base_path(text: str) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Returns a number of bytes. The text is a number with the unit KB, MB or GB (powers of 1,024), or without one.
-    Raises `ValueError` for less than a megabyte, and for any other text."""
+    """Returns a number of bytes. The text is a number of at most nine digits with the unit KB, MB or GB (powers of
+    1,024), or without one. Raises `ValueError` for less than a megabyte, and for any other text."""
     return _sized(text, MIN_BYTES, "1MB or more, such as 64MB or 1GB")
 
 
 def parse_body_size(text: str) -> int:
-    """Returns the limit in bytes of a request's body, from a number with the unit KB, MB or GB, or without one. Raises
-    `ValueError` for less than a kilobyte, which holds no commit, and for any other text."""
+    """Returns the limit in bytes of a request's body, from a number of at most nine digits with the unit KB, MB or GB,
+    or without one. Raises `ValueError` for less than a kilobyte, which holds no commit, and for any other text."""
     return _sized(text, MIN_BODY_BYTES, "1KB or more, such as 512KB or 8MB")
 
 
 def _sized(text: str, least: int, expected: str) -> int:
-    """Returns the bytes of a size such as 64MB (a unit is a power of 1,024). Raises `ValueError`, in which the sentence
-    `expected` is quoted, for less than `least` and for any other text."""
+    """Returns the bytes of a size such as 64MB, at most nine digits and then a unit (a power of 1,024) or none. Raises
+    `ValueError`, in which the sentence `expected` is quoted, for less than `least` and for any other text."""
     match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
     size = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
     if size < least:

@@ -47,10 +47,11 @@ class Dispatch:
     async def handle(self, request: Request) -> Response:
         """Returns the response of the route's handler. Raises `NoSuchRoute` and `MethodNotAllowed`, except to a caller
         that authentication rejects; `Forbidden` for a foreign web page or an unsafe `Host`, unless `allowed_hosts` is
-        None; `NoSuchWarehouse`; `Unsupported` for a change of a read-only catalog without an idempotency key;
-        `BadRequest` for a change of tables or views in a catalog of type EXTERNAL; `TooManyRequests`; what
-        authentication, decoding and the handler raise. After `CatalogChanged` it looks up the catalog of the path anew
-        and calls the handler a second time."""
+        None; `NoSuchWarehouse`; `Unsupported` for a change of a read-only catalog without an idempotency key
+        that the catalog reads; `BadRequest` for a change of tables or views in a catalog of type EXTERNAL;
+        `TooManyRequests`; what authentication, decoding and the handler raise. To a caller who may not know of the
+        catalog it raises `NoSuchWarehouse` in place of `BadRequest` and `PayloadTooLarge` by the body or the handler.
+        After `CatalogChanged` it looks up the catalog of the path anew and calls the handler a second time."""
         if request.head_bytes > LARGE_HEAD_BYTES:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts
@@ -101,8 +102,8 @@ class Dispatch:
 
     async def _identify(self, request: Request) -> "Realm | None":
         """Authenticates the request, sets its `caller`, and returns its realm; None on a server without realms. Without
-        authentication the caller is that of the adapter or gateway in front, if there is any. Raises `NotAuthorized`,
-        and `Unavailable` if an identity provider does not answer."""
+        authentication the caller is anonymous in a realm, and without realms that of the adapter or gateway in front,
+        if there is any. Raises `NotAuthorized`, and `Unavailable` if an identity provider does not answer."""
         service, event = self._service, request.scope.get(GATEWAY_EVENT)
         if service.realms is not None:
             realm, request.caller = await service.realms.identify(request.headers, event)

@@ -59,12 +59,12 @@ async def function_app(
 ) -> App:
     """Returns the app of a function, with the stores that `catalog` has open.
 
-    With `ARCO_AUTH` the app serves authenticated callers: the realms of the store, or `catalog` if `served_by_function`
-    returns no realms. Without it, the app serves `catalog` to every caller that the gateway lets in, but refuses
-    requests once it has found a realm in the store (`RealmGuard`); with `ARCO_AUTHORIZATION=off` it does not look for
-    one. With `ARCO_CONSOLE` the app serves the console of its package. With `ARCO_OPA_URL` each request also needs the
-    consent of Open Policy Agent. Raises `ValueError` for an invalid variable, `FileNotFoundError` for a package without
-    the console, and `StoreError` if the store does not answer.
+    With `ARCO_AUTH` the app serves realms to authenticated callers, also while the store has none; `catalog` only if
+    `ARCO_AUTHORIZATION=off` and the store has no realm. Without it, the app serves `catalog` to every caller that the
+    gateway lets in, but refuses requests once it has found a realm in the store (`RealmGuard`); with
+    `ARCO_AUTHORIZATION=off` it does not look for one. With `ARCO_CONSOLE` the app serves the console of its package.
+    With `ARCO_OPA_URL` each request also needs the consent of Open Policy Agent. Raises `ValueError` for an invalid
+    variable, `FileNotFoundError` for a package without the console, and `StoreError` if the store does not answer.
     """
     one = {catalog.settings.warehouse: catalog}
     policy, _ = load_policy(environment, runtime)

@@ -143,7 +143,7 @@ def _by_short_names(claims: Mapping[str, str]) -> Mapping[str, str]:
 
 def _claims(encoded: str) -> Mapping[str, str] | None:
     """Returns the values of the claims in the header by their types, with a comma between the values of one type; None
-    if the header is empty or malformed."""
+    if the header is empty or malformed. Leaves out an item of the list that is no claim (`_claim`)."""
     try:
         document = loads(base64.b64decode(encoded, validate=True))
     except ValueError:  # of base64, of a character that is not ASCII, and `MalformedJson`

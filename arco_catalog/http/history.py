@@ -11,7 +11,8 @@ from arco_catalog.operations.history_page import HistoryFilter, history_page
 async def list_(context: RequestContext) -> Response:
     """Returns a page of the operations on the catalog's names, roles and grants, newest first, as far as the caller may
     see them; with `namespace` only operations on it and on the names directly in it, with `table` only on that name in
-    the namespace. Raises an error for `table` without `namespace`, and for an invalid name or page token."""
+    the namespace. A page may be empty though it is not the last. Raises an error for `table` without `namespace`,
+    and for an invalid name or page token."""
     selection, page = _selection(context), paging(context)
     found = await history_page(context.sessions.open(), selection, page)
     return json_response({"operations": [*found.operations], "next-page-token": found.next_page_token})

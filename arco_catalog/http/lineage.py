@@ -20,8 +20,9 @@ async def receive(context: RequestContext) -> Response:
 async def of_table(context: RequestContext) -> Response:
     """Returns the graph of lineage around a table: other tables and datasets that runs read to write it, or wrote after
     they had read it, up to `depth` edges away (1 if it is missing, at most 5), in one `direction` or by default both;
-    with `explain`, also which runs have no edge, and why. Tables that the caller may not read have no name there.
-    Raises `NoSuchTable`, and `BadRequest` for an invalid parameter."""
+    with `explain`, also the first runs that have no edge, and why, null to a caller who may not read the properties of
+    all tables. Tables that the caller may not read have no name there. Raises `NoSuchTable`, and `BadRequest` for an
+    invalid parameter."""
     # Imported here: a cold start with another request saves the time.
     from arco_catalog.operations.lineage_graph import read_lineage
 

@@ -115,8 +115,9 @@ class Sessions:
             await session.head()
 
     async def check_visible(self) -> None:
-        """Returns if the caller may know that the catalog of the path exists, or if the path names none. Raises
-        `NoSuchWarehouse` if the caller may not, and the errors of `Session.head`."""
+        """Returns if the caller may know that the catalog of the path exists, or if the path names none. Where
+        rights are not enforced, it returns for every caller. No policy is consulted. Raises `NoSuchWarehouse` if the
+        caller may not, and the errors of `Session.head`."""
         catalog = self.named
         if catalog is None or catalog.entry is None or not self.endpoint.has_prefix or not self._is_restricted:
             return
@@ -146,7 +147,7 @@ class Sessions:
         return self._open_registry(ALREADY_AUTHORIZED)
 
     def _open_registry(self, access: Access) -> Session:
-        """Opens a session with the realm's registry, with this access."""
+        """Opens a session with the realm's registry, with this access. Raises `BadRequest` as `open_realm` does."""
         self._check_entities()
         registry = self.required_realm.registry
         return registry.session(self._operation(registry, self._source()), access)
@@ -184,7 +185,8 @@ class Sessions:
 
     async def _unknown_catalog(self, name: str) -> Refusal:
         """Returns the error for an unknown catalog: `NotFound`, or `Forbidden` for a caller that may not list catalogs
-        where rights are checked."""
+        where rights are checked. `Forbidden` is also for a caller who must rotate the secret first. Raises the errors
+        of `refuse_unknown` and `open_authorized_realm`."""
         if not self._is_restricted:
             return NotFound(f"Catalog does not exist: {name}")
         from arco_catalog.protocol.rights import refuse_unknown  # only for servers that enforce access
@@ -217,8 +219,9 @@ class Sessions:
 
     def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access:
         """Returns the access of this request to a catalog: if rights are not checked, access to everything that the
-        server's policy allows, if it has one. With `hides` a caller that may not know of an object gets the error for a
-        missing one. Raises the errors of `requirements`."""
+        server's policy allows, if it has one. Where rights are enforced, the policy must allow the access, too. With
+        `hides` a caller that may not know of an object gets the error for a missing one. Raises the errors of
+        `requirements`."""
         if not self._is_restricted:
             return self._with_policy(ALLOW_ALL, catalog)
         access = self._restricted_access(catalog, self.requirements(), hides=hides, names_source=source.named)

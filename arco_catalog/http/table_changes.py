@@ -17,8 +17,9 @@ from arco_catalog.protocol.catalog import Session
 
 async def create(context: RequestContext) -> Response:
     """Creates the table that the body describes and returns its state, or with `stage-create` only returns the metadata
-    for one; either with access to the files if the client requests it. Raises the errors of `create_table`, and an
-    error for an invalid path or name."""
+    for one; either with access to the files if the client requests it. Access is
+    only given where the realm's deployment can delegate it. Raises the errors of `create_table`, and an error for an
+    invalid path or name."""
     name, session = context.new_name(), context.sessions.open()
     answer = await create_table(session, context.namespace, context.body or {})
     return await _new_table_response(context, session, name, answer)

@@ -72,8 +72,9 @@ async def exists(context: RequestContext) -> Response:
 
 
 async def report_metrics(context: RequestContext) -> Response:
-    """Checks an engine's report of a scan or commit, and stores it if the server keeps reports. Returns 204, and raises
-    `BadRequest` for an invalid report and the errors of `take_report`."""
+    """Checks an engine's report of a scan or commit, and stores it if the server keeps reports. Returns 204, also
+    for a report that is never stored: on a table in the namespace `system`, one that is too long, or in a read-only
+    catalog. Raises `BadRequest` for an invalid report, and the errors of `take_report`."""
     # Imported here: a cold start with another request saves the time.
     from arco_catalog.iceberg.metrics_report import REPORT
     from arco_catalog.operations.reports import take_report

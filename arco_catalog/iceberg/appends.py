@@ -126,8 +126,9 @@ def target_of(append: Append, document: JsonObject) -> AppendTarget:
 
 
 def _check_descent(append: Append, found: Mapping[int, Snapshot], head_id: int) -> None:
-    """Raises `NotRebasable` unless all snapshots of the branch since the one on which the client built are known. One
-    that is not may have been this very append, whose answer was lost, so that its rows would be twice in the table."""
+    """Raises `NotRebasable` unless the branch leads back to the snapshot on which the client built, over snapshots that
+    are all known. One that is not may have been this very append, whose answer was lost, so that its rows would be
+    twice in the table."""
     at: int | None = head_id
     for _ in range(len(found) + 1):
         if at == append.parent:

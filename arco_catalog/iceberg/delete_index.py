@@ -87,8 +87,8 @@ class DeleteIndex:
     def deletes_of(self, file: ContentFile) -> Sequence[ContentFile]:
         """Returns the delete files that may delete rows of a data file: equality deletes, and its deletion vector, or
         without one the files of positions. Raises `BadRequest` for a deletion vector that is older than its data file,
-        and for one, or a file of positions, of another partition; `Unsupported` if it can't be known whether equality
-        deletes are of the file's partition."""
+        and for one, or a file of positions, of another partition or partition spec; `Unsupported` if it can't be known
+        whether equality deletes are of the file's partition."""
         key = self._keys.of(file)
         found = self._equality_deletes_of(file, key) if self._equality else []
         vector = self._vectors.get(file.path)
@@ -296,7 +296,8 @@ def _bounds_of_first_halves(low: bytes, high: bytes) -> tuple[bytes, bytes] | No
 
 
 def _check_vector(vector: ContentFile, file: ContentFile) -> None:
-    """Rejects a deletion vector that is older than its data file or of another partition."""
+    """Raises `BadRequest` for a deletion vector that is older than its data file, or of another partition or partition
+    spec."""
     if vector.sequence_number < file.sequence_number:
         raise BadRequest(f"The table can't be read: the deletion vector of {file.path[:200]} is older than the file")
     _check_partition(vector, file)

@@ -106,7 +106,7 @@ class TableDraft:
 
     def current_columns(self) -> Columns:
         """Returns the columns of the current schema, computed once for each schema that becomes current: a commit may
-        alternate between them. Raises `BadRequest` if there is none."""
+        alternate between them. Raises `BadRequest` if there is none, and as `columns_by_id` does."""
         wanted = self.metadata["current-schema-id"]
         schema = self.schemas.by_id.get(wanted)
         if schema is None:
@@ -122,9 +122,10 @@ class TableDraft:
         """Returns the document of the table's next metadata, None if it equals the base. `base_location` is the
         location of the metadata file of the base, for the metadata log. Raises `BadRequest` if the metadata is not
         valid, such as without a location, without a uuid from format version 2 on, with a sequence number in version 1,
-        without specs or sort orders, or with a default spec or order that does not fit the current schema; if the
-        snapshot log has impossible times; if the limit of the metadata log is no integer; or if the property of the
-        encryption key was changed."""
+        or, if the commit makes another schema, spec or order current, without specs or sort orders, or with a default
+        spec or order that does not fit the current schema; if the snapshot log has impossible times, or does not end
+        with the current snapshot after entries were removed; if the limit of the metadata log is no integer; or if the
+        property of the encryption key was changed."""
         self._write_lookups_back()
         self._settle_snapshot_log()
         if self.metadata == self.base:
@@ -156,7 +157,8 @@ class TableDraft:
 
     def _settle_snapshot_log(self) -> None:
         """Removes entries of the snapshot log that this commit has made invalid: of added snapshots that were those of
-        main only within the commit, and, after a removal of snapshots, as `retained_log` does."""
+        main only within the commit, and, after a removal of snapshots, as `retained_log` does. Raises `BadRequest` if
+        the log then does not end with the current snapshot."""
         current = self.metadata["current-snapshot-id"]
         intermediate = self.added_as_main - {current}
         if intermediate or self.removed_snapshots:
@@ -169,8 +171,9 @@ class TableDraft:
             )
 
     def _check(self) -> None:
-        """Validates the finished metadata as a whole: location, uuid, sequence number, structure, snapshot log and
-        encryption key. Raises `BadRequest`."""
+        """Validates the finished metadata: location, uuid and sequence number; the structure and the snapshot log only
+        as `_check_structure` and `_check_snapshot_log` do; and that the encryption key of a base is the same. Raises
+        `BadRequest`."""
         if not self.metadata["location"]:
             raise BadRequest("Cannot write metadata without a location: add the update 'set-location' to the commit")
         version = self.metadata["format-version"]

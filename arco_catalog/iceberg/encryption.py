@@ -17,7 +17,7 @@ class EncryptedKey(_Key, _KeyRest):
 
 
 def _base64(value: JsonValue) -> str:
-    """Returns the value if it is a text in base64. Fails for any other one."""
+    """Returns the value if it is a text in base64. Raises `ShapeError` for any other one."""
     text = STRING(value)
     try:
         base64.b64decode(text, validate=True)

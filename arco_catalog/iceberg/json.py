@@ -83,8 +83,9 @@ def _is_long(data: bytes) -> bool:
 
 
 def _read(data: bytes) -> JsonValue:
-    """Parses a document in one call, also with integers of more than 64 bits. Raises `ValueError` if it is no JSON, and
-    `RecursionError`."""
+    """Parses a document in one call, also with integers of more than 64 bits. Raises `ValueError` if it is no JSON or
+    nests more than 1,024 levels deep. `RecursionError` can come only from the standard library, which reads such
+    integers, if it allows no such depth."""
     if _may_exceed_64_bits(data):
         orjson.loads(data)  # the stricter judge of what is JSON
         return cast(JsonValue, json.loads(data))

@@ -112,7 +112,8 @@ class _Writer:
 
     def _run(self, run: list[object], is_object: bool) -> Iterator[bytes]:
         """Yields the JSON of some members of a container, without its brackets. Of a member that comes by itself and is
-        an array or object, only the opening bracket (`_begin`)."""
+        an array or object with members, only the opening bracket (`_begin`); in an object the name and colon precede
+        it."""
         if len(run) > 1:
             yield self._write(dict(cast("list[tuple[str, object]]", run)) if is_object else run)[1:-1]
         elif is_object:

@@ -121,8 +121,9 @@ class _Reader:
 
     def _end(self, position: int) -> _Container:
         """Ends the innermost open container at this closing bracket, and returns it. One that was split is parsed
-        to the end, and added to the container around it. Raises `ValueError` if no container is open or the bracket is
-        not of its kind."""
+        to the end, and added to the container around it; else the unparsed members of that, with this one, are parsed
+        if they have more bytes than a slice. Raises `ValueError` if no container is open or the bracket is not of its
+        kind, and as `_parse_to` does."""
         if not self._open or self._data[self._open[-1].start] != _CLOSING[self._data[position]]:
             raise ValueError(
                 f"the closing bracket at position {position} of the JSON document does not match the last open one, "
@@ -150,7 +151,7 @@ class _Reader:
 
     def _parse_to(self, container: _Container, end: int) -> None:
         """Parses the unparsed members of a container, up to `end`, where a member ends, and adds them to it. Raises
-        `ValueError` if a value is missing before a comma."""
+        `ValueError` if a value is missing before a comma, or a comma between values, and as `_parse_part` does."""
         text = self._data[container.parsed_to : end].strip(_BLANK)
         if container.value is None and not text:
             raise ValueError(f"no value precedes the comma at position {end} of the JSON document")
@@ -201,8 +202,8 @@ class _Reader:
         return self._parse(text)
 
     def _split_name(self, text: bytes) -> tuple[bytes, str]:
-        """Returns the text of the members before the member whose name ends the text, and that name. Raises
-        `ValueError` if the text does not end with a name."""
+        """Returns the text of the members before the member whose name and colon end the text, and that name. Raises
+        `ValueError` if the text does not end with a name and a colon."""
         quoted = text[:-1].rstrip(_BLANK)
         if text[-1:] != b":" or quoted[-1:] != b'"':
             raise ValueError("an object in the JSON document has a value without a name or a colon before it")

@@ -174,8 +174,8 @@ def added_manifests(client: Sequence[ManifestFile], parent: Sequence[ManifestFil
 
 
 def check_row_ids(manifests: Iterable[ManifestFile]) -> None:
-    """Raises `NotRebasable` if a data manifest of a table of format version 3 has no first row id: the table was
-    upgraded, and the next commit of a client gives out the ids."""
+    """Raises `NotRebasable` if a data manifest has no first row id. The caller calls it only for a table of format
+    version 3: such a table was upgraded, and the next commit of a client gives out the ids."""
     for each in manifests:
         if each.content == DATA and each.first_row_id is None:
             raise NotRebasable(f"the manifest {each.manifest_path[:200]} has no first_row_id")

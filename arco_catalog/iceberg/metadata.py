@@ -64,8 +64,9 @@ _KNOWN = frozenset(TableMetadata.__annotations__)
 
 
 def empty(format_version: int) -> TableMetadata:
-    """Returns the metadata with which a create starts: without objects. The current and default ids are 0, and the last
-    ids 0 for columns and 999 for partition fields."""
+    """Returns the metadata with which a create starts: without objects. The ids of the current schema and of the
+    default spec and order are 0, that of the current snapshot is None, and the last ids are 0 for columns and 999 for
+    partition fields."""
     metadata: TableMetadata = {
         "format-version": format_version,
         "table-uuid": "",
@@ -96,7 +97,8 @@ def empty(format_version: int) -> TableMetadata:
 
 def complete(metadata: JsonObject) -> TableMetadata:
     """Returns the document with the fields that the specification allows a writer to leave out, filled in as the
-    reference implementation does when it reads. A known field with null counts as left out.
+    reference implementation does when it reads. A known field with null counts as left out. The
+    current snapshot -1 becomes None, and a v1 document gets the last sequence number 0, whatever it has.
 
     The result is a new object that shares its values, unknown fields included, with `metadata`.
     """
@@ -179,7 +181,8 @@ def default_spec(metadata: TableMetadata) -> PartitionSpec:
 
 def default_order(metadata: TableMetadata) -> SortOrder:
     """Returns the sort order in which new files are written; the unsorted order if that is the default and the document
-    lists only others. Raises `BadRequest` if the document does not have the default order."""
+    lists only others, at least one. Raises `BadRequest` if the document has any other default order without listing
+    it, or lists no order."""
     wanted = metadata["default-sort-order-id"]
     for order in metadata["sort-orders"]:
         if order.get("order-id", 0) == wanted:

@@ -133,6 +133,7 @@ def is_of_commit(report: JsonObject) -> bool:
 
 
 def REPORT(value: JsonValue) -> JsonObject:  # noqa: N802 - as other shapes
-    """Returns the value if it is a report of a scan or of a commit. Raises `ShapeError`."""
+    """Returns the value if it has the fields of a report of a scan or of a commit (`is_of_commit` decides which),
+    whatever type it names. Raises `ShapeError`."""
     report = OBJECT(value)
     return (_COMMIT if is_of_commit(report) else _SCAN)(report)

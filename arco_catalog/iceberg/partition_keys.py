@@ -24,7 +24,8 @@ class _LastKey(NamedTuple, Generic[K]):
     key: K
 
     def is_of(self, file: ContentFile) -> bool:
-        """Whether this is the key of a file with the same partition object; False also for an equal one."""
+        """Whether this is the key of a file of the same spec with the same partition object; False also for an equal
+        one."""
         return file.partition is self.partition and file.spec_id == self.spec_id
 
 

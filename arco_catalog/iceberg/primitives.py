@@ -56,7 +56,8 @@ def base_name(type_name: str) -> str:
 
 
 def canonical(type_name: str) -> str:
-    """Returns one spelling for equal types: without white space in the parameters of `fixed` and `decimal`."""
+    """Returns a type's name without white space in the parameters, if it is `fixed` or `decimal`, so that equal ones
+    have one spelling. Any other name is returned as it is, also `geometry (...)`."""
     return re.sub(r"\s+", "", type_name) if base_name(type_name) in ("fixed", "decimal") else type_name
 
 

@@ -135,8 +135,8 @@ def refuse_key_change(old: Properties, new: Properties) -> None:
 
 def check_new_table(properties: Properties, format_version: int, column_names: frozenset[str]) -> None:
     """Checks the properties of a new table. It is not called for old tables, so that these stay usable. Raises
-    `BadRequest` for metrics of an unknown column, for a number or time of commit retries that is no integer from 0 on,
-    and before format version 3 for properties of encryption."""
+    `BadRequest` for metrics of an unknown column, for a number or time of commit retries that is no 32-bit integer
+    from 0 on, and before format version 3 for properties of encryption."""
     for name in properties:
         column = name.removeprefix(METRICS_COLUMN_PREFIX)
         if column != name and column not in column_names:

@@ -149,8 +149,9 @@ def _refuse_null_ids(document: JsonObject) -> None:
 
 
 def _check_v1(document: JsonObject) -> None:
-    """Raises `BadRequest` if format version 1 lacks a required field: early writers have one schema and one spec, later
-    ones also lists of them."""
+    """Raises `BadRequest` if metadata of format version 1 is without `schema` and a list of schemas, if it is without
+    `partition-spec` and a list of specs, or if one of these lists, or that of sort orders, is there without the current
+    or default id. Early writers have one schema and one spec, later ones also lists of them."""
     for one, several, current in (
         ("schema", "schemas", "current-schema-id"),
         ("partition-spec", "partition-specs", "default-spec-id"),
@@ -173,7 +174,8 @@ def _check_ids(table: TableMetadata) -> None:
 
 def _check_structure(table: TableMetadata, checkpoint: Checkpoint) -> None:
     """Fails if the default spec or the default order does not exist or does not fit the current schema, if there is no
-    current schema, or if any spec has a field without an id, or with a name that `check_names` does not allow."""
+    current schema or `columns_by_id` fails for it, or if any spec has a field without an id, or with a name that
+    `check_names` does not allow. The default order 0 need not be listed if others are."""
     columns = columns_by_id(current_schema(table))
     check_spec(default_spec(table), columns)
     check_order(default_order(table), columns)
@@ -207,8 +209,8 @@ def _check_snapshots(table: TableMetadata) -> None:
 
 
 def _check_logs(table: TableMetadata) -> None:
-    """Fails if a time in the snapshot log or in the metadata log is more than a minute later than the next one, or than
-    the table's last update."""
+    """Fails if a time in the snapshot log or in the metadata log is more than a minute later than the next one, or the
+    last time there than the table's last update."""
     check_log_times(table["snapshot-log"], table["last-updated-ms"])
     times = [entry["timestamp-ms"] for entry in table["metadata-log"]]
     if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise([*times, table["last-updated-ms"]])):

@@ -329,7 +329,7 @@ def _normal(value: object) -> object:
 
 
 def _normal_type(key: object, item: object) -> object:
-    """Returns an item of a schema in the canonical spelling if it is a type's name."""
+    """Returns an item of a schema: in the canonical spelling if it is a type's name, else as `_normal` returns it."""
     named_type = isinstance(item, str) and key in ("type", "element", "key", "value")
     return primitives.canonical(cast(str, item)) if named_type else _normal(item)
 

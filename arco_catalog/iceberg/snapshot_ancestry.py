@@ -36,7 +36,8 @@ def compare_snapshots(
 def _relate(known: Snapshots, old: int | None, new: int | None) -> tuple[str, Sequence[int]]:
     """Returns how the new snapshot relates to the old one, and the snapshots from the older one, without it, up to the
     newer one, oldest first: equal, ahead, behind; diverged if neither descends from the other, whether or not they have
-    a common ancestor; unknown if ancestors are missing."""
+    a common ancestor; unknown if neither is seen to descend from the other and ancestors are missing. None, which is no
+    snapshot, counts as an ancestor of every snapshot."""
     if old == new:
         return "equal", []
     forward, backward = [*_ancestors_of(known, new)], [*_ancestors_of(known, old)]

@@ -39,7 +39,7 @@ def unsorted() -> SortOrder:
 
 
 def order_meaning(order: SortOrder) -> Hashable:
-    """Returns a key that is equal for equal fields in one sequence; ids do not count."""
+    """Returns a key that is equal for fields with equal `_meaning` in one sequence; the order's id does not count."""
     return tuple(_meaning(field) for field in order["fields"])
 
 

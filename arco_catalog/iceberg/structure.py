@@ -166,7 +166,8 @@ def set_default_sort_order(draft: TableDraft, order_id: int) -> None:
 
 
 def set_properties(draft: TableDraft, properties: dict[str, str]) -> None:
-    """Sets properties; no others change. Raises `BadRequest` for a codec of metadata files but `none` and `gzip`."""
+    """Sets properties; no others change. Raises `BadRequest` for a codec of metadata files but `none` and `gzip`, in
+    any case of letters."""
     codec = properties.get(METADATA_COMPRESSION, "none")
     if codec.lower() not in ("none", "gzip"):
         raise BadRequest(f"Invalid codec name: {codec} (a table's {METADATA_COMPRESSION} must be none or gzip)")

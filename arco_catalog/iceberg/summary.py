@@ -180,8 +180,8 @@ def format_sort_field(field: JsonObject, names: Mapping[JsonValue, str]) -> str:
 
 
 def format_partition_field(field: JsonObject, names: Mapping[JsonValue, str]) -> str:
-    """Returns a field of a partition spec as text, such as `bucket[16](id)`. `names` has the names of columns by their
-    ids."""
+    """Returns a field of a partition spec as text, such as `bucket[16](id)`; for an identity only the column. `names`
+    has the names of columns by their ids; a column that is not there is written as `column 7`, with the id."""
     sources = field.get("source-ids") or [field.get("source-id")]
     source_ids = sources if isinstance(sources, list) else [sources]
     columns = ", ".join(

@@ -258,7 +258,8 @@ def UUID_TEXT(value: JsonValue) -> str:  # noqa: N802 - a shape
 
 
 def LOCATION(value: JsonValue) -> str:  # noqa: N802 - a shape
-    """Returns a location, without slashes at its end. Raises `ShapeError` for a value that is no string, or empty."""
+    """Returns a location, without slashes at its end, so an empty one for `/`. Raises `ShapeError` for a value that is
+    no string, or empty."""
     return strip_trailing_slash(NAME(value))
 
 

@@ -144,7 +144,7 @@ class Campaign:
 
     def _count(self, result: ProgramResult, verdict: HistoryVerdict) -> None:
         """Adds the counts of one program to the report: operations by kind and outcome, requests that were repeated,
-        searches that were given up, and foreign answers; not the findings."""
+        names for which the search was given up, and foreign answers; not the findings."""
         report = self.report
         report.programs += 1
         report.outcomes.update(
@@ -156,8 +156,8 @@ class Campaign:
 
     async def _restart(self) -> None:
         """Runs the command that kills and starts the servers, and waits until it ends; no two run concurrently. Counts
-        a kill. Raises `RestartFailed` if the command can't be started, ends with another code than 0, or does not end
-        within `RESTART_S`."""
+        a kill, even if it raises. Raises `RestartFailed` if the command can't be started, ends with another code than
+        0, or does not end within `RESTART_S`, after which it is killed itself."""
         command = self._options.restart[0]
         async with self._restarting:
             self.report.kills += 1

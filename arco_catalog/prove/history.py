@@ -94,7 +94,8 @@ class History:
     repeated: Sequence[RepeatedRequest] = ()
 
     def changes(self) -> dict[str, Observation]:
-        """Returns the observations of operations that change something, by the ids of these."""
+        """Returns the observations of operations of a kind that changes something, whether or not they succeeded, by
+        the ids of these."""
         return {
             observation.operation.id: observation
             for observation in self.observations

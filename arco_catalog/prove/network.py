@@ -44,8 +44,9 @@ class Network:
     async def send(self, request: Request, server: int, fault: Fault = Fault.NONE, delay_ms: int = 0) -> Delivery:
         """Sends a request to the server of this number, modulo how many there are, through a fault. The delay is that
         of the request; of the second for `DUPLICATED`; how long the client waits for `ABANDONED`; none for `TRUNCATED`
-        and `LOST_ANSWER`. Returns the client's answer, None without one, `NEVER_SENT` if no connection was possible for
-        `NONE`, `DELAYED` or `LOST_ANSWER`; and tasks with further answers, which may still be sent."""
+        and `LOST_ANSWER`. Returns the client's answer, None without one and always for `ABANDONED`, `NEVER_SENT` if no
+        connection was possible for `NONE`, `DELAYED` or `LOST_ANSWER`; and tasks with further answers, which may still
+        be sent."""
         delay_s = delay_ms / 1000
         match fault:
             case Fault.TRUNCATED:

@@ -76,7 +76,8 @@ def _step(step: Step) -> Mapping[str, object]:
 
 
 def _step_of(document: Mapping[str, object]) -> Step:
-    """Reads a step. Raises `KeyError`, `TypeError` or `ValueError` for an invalid one."""
+    """Reads a step. Raises `KeyError`, `TypeError` or `ValueError` if a field is missing or has a wrong form, but
+    accepts any number of names, whatever the kind."""
     names = document["names"]
     if not isinstance(names, list):
         raise TypeError("the field 'names' of a step is no list")

@@ -63,7 +63,7 @@ class Paths:
 
 def request_of(operation: Operation, paths: Paths, bases: Sequence[Base], now_ms: int) -> Request:
     """Returns the request of an operation. A commit has a base for each of its tables; a load may have one, whose ETag
-    is its condition."""
+    is its condition, unless that is empty."""
     names = operation.names
     match operation.kind:
         case Kind.CREATE:

@@ -46,8 +46,9 @@ class ProgramResult:
 
 async def run_program(site: Site, namespace: str, program: Program) -> ProgramResult:
     """Runs a program in a new namespace until all that was sent has ended; sends some requests again under their keys,
-    reads all tables a last time, and removes the tables and the namespace, which stay after a failure. Raises
-    an `ExceptionGroup` with `ProgramFailed`, or with what `site.kill` raises."""
+    reads all tables a last time, and drops the tables and the namespace, ignoring the answers; they stay after a
+    failure. Raises an `ExceptionGroup` with `ProgramFailed`, or, within a second group, with what `site.kill` raises.
+    """
     recorder = Recorder(site.clock, site.new_key)
     paths = Paths(site.prefix, namespace)
     async with asyncio.TaskGroup() as tasks:

@@ -27,8 +27,8 @@ async def shrink(program: Program, breaks_rule: BreaksRule, is_over: Callable[[]
 
 def _candidates(program: Program) -> Iterator[Program]:
     """Yields programs that have less than this one: first without kills, then without half of the clients, then
-    without single ones, without parts of the steps of a client, from large to single ones, and without faults and
-    delays."""
+    without single ones, without parts of the steps of a client, from large to single ones, and without the fault and
+    the delay of one step."""
     if program.kills:
         yield replace(program, kills=())
     for size in dict.fromkeys((max(1, len(program.clients) // 2), 1)):

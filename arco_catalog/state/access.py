@@ -156,7 +156,8 @@ class Caches:
     @classmethod
     def of(cls, limit: int) -> "Caches":
         """Returns empty caches for segments, pointers, values, HEADs as of commits, manifests and file blocks, which
-        take at most `limit` bytes together. The limit does not include the cached HEAD: spilling bounds that."""
+        take at most `limit` bytes together, by fixed parts of it: none uses room of another. The limit does not include
+        the cached HEAD: spilling bounds that."""
         unit = limit // 68
         return cls(
             ByteCache(16 * unit),  # segments of 60,000 tables, at 100 MB in all
@@ -390,7 +391,8 @@ class State:
 
     @property
     def used_segments(self) -> int:
-        """The number of segments of the index that this request has loaded, or found in the process's cache."""
+        """The number of segments of the index that this request has loaded by `fetch_segment`, or that an index has
+        found for it in the process's cache. Those that only `segment` returned don't count."""
         return len(self._loaded)
 
     async def segment(self, segment: str) -> Segment:

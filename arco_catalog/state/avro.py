@@ -82,9 +82,9 @@ class AvroHeader:
 
 
 def read_blocks(read_range: ReadRange, fields: Fields) -> AsyncGenerator[Sequence[JsonObject], None]:
-    """Reads an Avro file by `read_range`, and yields its records, some thousands at a time, each with those of `fields`
-    that the file has. Raises `Unreadable` for a file that is corrupt or beyond a bound, and what `read_range` raises.
-    """
+    """Reads an Avro file by `read_range`, and yields its records, up to some thousands at a time, each with those of
+    `fields` that the file has. Raises `Unreadable` for a file that is corrupt or beyond a bound, or has `fields` of
+    another form, and what `read_range` raises."""
     return parse_blocks(read_range, fields, lambda record: record, AvroLimits(), lambda _: None)
 
 
@@ -96,8 +96,9 @@ def parse_blocks(
     check_header: Callable[[AvroHeader], None],
 ) -> AsyncGenerator[Sequence[T], None]:
     """Reads an Avro file as `read_blocks` does, within `limits`, and yields the results of `parse` for the records,
-    some thousands at a time; a record for which it returns None is left out. `check_header` is called with the header
-    before any record is decoded, and `parse` with a record before the next one is, both perhaps in a worker thread.
+    up to some thousands at a time; a record for which it returns None is left out, so a slice may be empty.
+    `check_header` is called with the header before any record is decoded, and `parse` with a record before the next one
+    is, both perhaps in a worker thread.
     Raises as `read_blocks` does, and what `check_header` and `parse` raise, but `Unreadable` for an `IndexError`,
     `ValueError` or `struct.error` of `parse`."""
 

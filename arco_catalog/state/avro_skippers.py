@@ -93,7 +93,7 @@ class Skippers:
 
     def of_all(self, schemas: Sequence[JsonValue]) -> Skip:
         """Returns the function that skips encoded values of these Avro types, one after the other. It skips a run of
-        types that have patterns by one regular expression."""
+        types that have patterns by one regular expression, where `_run` can."""
         skips: list[Skip] = []
         for regular, group in groupby(schemas, lambda each: _pattern(each) is not None):
             run = [*group]
@@ -102,7 +102,7 @@ class Skippers:
 
     def _run(self, schemas: Sequence[JsonValue]) -> Skip:
         """Returns the function that skips values of these types, which all have patterns, by one regular expression; or
-        one after the other if that is too long, or where it does not match."""
+        one after the other if that is too long or the file has too many patterns, or where it does not match."""
         plain = _sequence_skipper([self.of(each) for each in schemas])
         pattern = _joined([_pattern(each) for each in schemas])
         return plain if pattern is None else self._matching(pattern, plain)
@@ -143,8 +143,8 @@ class Skippers:
 
     def _items(self, schema: JsonValue) -> Skip:
         """Returns the function that skips an Avro array, or a map as an array of entries, with items of this type: many
-        items at once by a regular expression if the type has a pattern, and one by one otherwise, or where that does
-        not match."""
+        items at once by a regular expression if the type has a pattern, and one by one otherwise, where that does not
+        match, or if the file has too many patterns."""
         skip_one, pattern = self._plain(schema), _pattern(schema)
         if pattern is None:
             return _counting_skipper(skip_one)

@@ -42,7 +42,7 @@ def read_long(data: bytes, place: int) -> tuple[int, int]:
 
 
 def skip_long(data: bytes, place: int) -> int:
-    """Returns the position behind a number of Avro's types int and long."""
+    """Returns the position behind a number of Avro's types int and long. It decodes it, and raises as `read_long`."""
     return read_long(data, place)[1]
 
 
@@ -59,7 +59,7 @@ def encode_long(value: int) -> bytes:
 
 def read_bytes(data: bytes, place: int) -> tuple[bytes, int]:
     """Reads a value of Avro's type bytes, and returns it with its end. Raises `Unreadable` if it has a negative length
-    or the data ends within it."""
+    or the data ends within it, and as `read_long` for the length."""
     length, start = read_long(data, place)
     end = start + length
     if not start <= end <= len(data):
@@ -79,7 +79,7 @@ def read_text(data: bytes, place: int) -> tuple[str, int]:
 
 def skip_bytes(data: bytes, place: int) -> int:
     """Returns the position behind a value of bytes or text, even if the data ends before that. Raises `Unreadable` for
-    a negative length."""
+    a negative length, and as `read_long` for the length."""
     length, start = read_long(data, place)
     if length < 0:
         raise Unreadable("an Avro value has a negative length")

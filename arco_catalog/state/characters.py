@@ -9,14 +9,15 @@ change the direction of writing (Unicode Standard Annex 9: embeddings, overrides
 
 def first_control_character(text: str) -> str | None:
     """Returns the code, such as `U+202E`, of the first control character, line or paragraph separator, or character
-    that changes the direction of writing; None if there is none."""
+    that begins or ends an embedding, override or isolate of a direction of writing; None if there is none. Direction
+    marks such as U+200F don't count."""
     found = re.search(_CONTROL, text)
     return None if found is None else f"U+{ord(found[0]):04X}"
 
 
 def escaped(text: str) -> str:
     """Returns the text for a terminal: characters that are not printable are escaped as in JSON (`\\u202e`), except
-    line breaks."""
+    the line feed U+000A."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\n" else _escape(each) for each in text)

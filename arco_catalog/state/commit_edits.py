@@ -41,8 +41,8 @@ def changes_of(before: JsonObject, after: JsonObject) -> JsonObject:
     """Returns the changes between two successive stored forms of the index: embedded edits, and items of the directory
     of segments, that were added or replaced, and the keys and ids of those that were removed.
 
-    An entry that is the same object in both forms is unchanged. Any other counts as replaced, since two that are equal
-    may have different bytes.
+    An embedded entry that is the same object in both forms is unchanged. Any other counts as replaced, since two that
+    are equal may have different bytes. Items of the directory are unchanged if they are equal.
     """
     embedded, known = mapping(after, "embedded"), mapping(before, "embedded")
     added = {key: entry for key, entry in embedded.items() if key not in known or entry is not known[key]}
@@ -89,7 +89,8 @@ def _shared(document: JsonObject) -> bytes:
 
 def chain_of(document: JsonObject) -> Sequence[str]:
     """Returns the ids of the commits from which `head_of` computes HEAD as of a commit, given that commit's object with
-    only edits: from the ancestor, which is whole, to the commit itself. Raises `InternalError`."""
+    only edits: from the ancestor, which is whole, to the commit itself. Raises `InternalError` if the object names no
+    ancestor; of a corrupt item in the list of commits the id is empty."""
     return [text(document, "before"), *(item_id(item) or "" for item in reversed(sequence(document, "recent")))]
 
 

@@ -16,7 +16,8 @@ ONE_YEAR = "public, max-age=31536000, immutable"
 
 
 async def root(context: RequestContext) -> Response:
-    """Redirects a browser to the console. Raises `NoSuchRoute` for a client that accepts no HTML."""
+    """Redirects a browser to the console. Raises `NoSuchRoute` unless the header Accept names `text/html`; `*/*` does
+    not suffice."""
     if "text/html" not in context.headers.get("accept", ""):
         raise NoSuchRoute("No endpoint at /: /v1/config lists the supported endpoints, and /ui is for browsers")
     return _redirect_to_index(context)

@@ -93,9 +93,10 @@ class Tasks:
         return json_response(body)
 
     async def _submitted(self, context: RequestContext) -> Task:
-        """Submits the task in the body, and returns it. A task that was submitted before is only found; one that has
-        failed continues, but under an idempotency key that was sent before only if it failed for lost credentials.
-        Raises the errors of reading the body, of `check_realm` and of `submit`."""
+        """Submits the task in the body, and returns it. A task that was submitted before is executed here if it is not
+        over and does not run here yet; one that has failed continues, too, but under an idempotency key that was sent
+        before only if it failed for lost credentials. Raises the errors of reading the body, of `check_realm` and of
+        `submit`."""
         if context.body is None:
             raise InternalError("the route that submits a task was reached without a request body")
         purge = DelegatedPurge.parse(context.body)

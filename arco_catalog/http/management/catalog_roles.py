@@ -57,7 +57,8 @@ async def principal_roles_of(context: RequestContext) -> Response:
 
 
 async def grants(context: RequestContext) -> Response:
-    """Returns the grants of a catalog role. Raises `NotFound`."""
+    """Returns the grants of a catalog role. Grants on tables, views and policies that were dropped are left out. Raises
+    `NotFound`."""
     return json_response(await granting.list_grants(await _session(context), context.params["catalog-role"]))
 
 

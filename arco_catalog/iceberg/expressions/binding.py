@@ -77,7 +77,7 @@ class Binder:
     def bind(self, expression: Expression) -> BoundFilter:
         """Returns the filter with columns and values in place of names and literals. Raises `BadRequest` for a column
         that does not exist or is inside a list or map, for a name that several columns have in lower case if case is
-        ignored, and for literals and transforms that don't fit its type."""
+        ignored, and for literals, transforms and tests (of NaN or a prefix) that don't fit its type."""
         return self._bind(without_not(expression))
 
     def _bind(self, expression: Expression) -> BoundFilter:
@@ -93,7 +93,7 @@ class Binder:
 
     def _bind_predicate(self, predicate: Predicate) -> BoundFilter:
         """Binds a predicate to its column. Returns a constant if the result does not depend on values. Fails for a
-        transform that the column's type does not have, and as `_column` and `convert` do."""
+        transform that the column's type does not have, and as `_column`, `_unary` and `_condition` do."""
         column = self._column(predicate.term)
         of_column, transform = type_name(column.type), predicate.term.transform
         if transform_name(transform) == "void":
@@ -113,7 +113,8 @@ class Binder:
         return BoundPredicate(column, transform, of_term, condition, _original(predicate, column, of_term))
 
     def _column(self, term: Term) -> Column:
-        """Returns the column of a term. Raises `BadRequest` if there is none or it is inside a list or map."""
+        """Returns the column of a term. Raises `BadRequest` if there is none or it is inside a list or map, and as
+        `_id_of` does if several columns have the name."""
         named = term.column
         column_id = named if isinstance(named, int) else self._id_of(named)
         column = None if column_id is None else self._columns.get(column_id)

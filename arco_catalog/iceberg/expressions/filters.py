@@ -64,8 +64,8 @@ class SpecFilter:
 
     @cached_property
     def _residuals(self) -> Residuals:
-        """The residuals of this filter by partition. One is determined when it is needed, and remembered unless a field
-        is floating or the values are long."""
+        """The residuals of this filter by partition. One is determined when it is needed, and remembered, while there
+        is room, unless a field is floating or the values are long."""
         return Residuals(self._bound, self._tested, self._fields)
 
     @cached_property

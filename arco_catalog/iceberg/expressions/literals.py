@@ -77,8 +77,9 @@ def _from_boolean(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_integer(value: Value, base: str, type_name: str) -> Bound | None:
-    """Returns an integer as a value of the type, or on which side of the type's values it is; a timestamp counts
-    microseconds. None if there is no conversion. Fails for nanoseconds that exceed 64 bits."""
+    """Returns an integer as a value of the type, or on which side of the type's values it is. For a timestamp of any
+    unit the integer counts microseconds; for one in nanoseconds it is multiplied, and fails if that exceeds 64 bits.
+    None if there is no conversion."""
     number = cast(int, value)
     if base in ("int", "date"):
         return _within(number, -(2**31), 2**31 - 1)
@@ -106,16 +107,16 @@ def _from_float(value: Value, base: str, type_name: str) -> Bound | None:
 
 
 def _from_text(value: Value, base: str, type_name: str) -> Bound | None:
-    """Returns the value of the type in a text, such as a date in ISO 8601, or for a decimal the two values between
-    which it is; None if there is no conversion, also for a malformed number, UUID or hexadecimal text. Fails for a
-    malformed date or time, and for a timestamp of more than 64 bits."""
+    """Returns the value of the type in a text, such as a date in ISO 8601; for a decimal between two values a `Between`
+    with the lower one, for a date beyond 32 bits a `Beyond`. None if there is no conversion, also for a malformed
+    number, UUID or hexadecimal text. Fails for a malformed date or time, and for a timestamp of more than 64 bits."""
     read = _TEXTS.get(base)
     return None if read is None else read(cast(str, value), type_name)
 
 
 def _from_decimal(value: Value, base: str, type_name: str) -> Bound | None:
-    """Returns a decimal in the scale of another decimal type, or the two values between which it is; None for any other
-    type."""
+    """Returns a decimal in the scale of another decimal type, or if it is between two values of that, a `Between` with
+    the lower one; None for any other type."""
     if base != "decimal":
         return None
     exact, step = cast(Decimal, value), Decimal(1).scaleb(-decimal_scale(type_name))
@@ -152,16 +153,16 @@ def _equal_types(kind: str) -> Callable[[Value, str, str], Bound | None]:
 
 
 def _decimal_text(text: str, type_name: str) -> Bound | None:
-    """Returns the decimal in a text as a value of the type, or the two values between which it is; None if the text is
-    no decimal."""
+    """Returns the decimal in a text as a value of the type, or if it is between two values, a `Between` with the lower
+    one; None if the text is no decimal."""
     if _DECIMAL.fullmatch(text) is None:
         return None
     return _from_decimal(Decimal(text), "decimal", type_name)
 
 
 def _hex_text(text: str, type_name: str) -> Bound | None:
-    """Returns bytes in hexadecimal digits as a value of the type; None if the text has other characters, or another
-    length than a fixed type."""
+    """Returns bytes in hexadecimal digits as a value of the type; None if the text has other characters, an odd
+    number of digits, or another length than a fixed type."""
     if _HEX.fullmatch(text) is None:
         return None
     return _from_bytes(bytes.fromhex(text), primitives.base_name(type_name), type_name)

@@ -36,7 +36,8 @@ class Projections:
 
     def of(self, predicate: BoundPredicate, transform: str) -> tuple[Condition | None, Condition | None]:
         """Returns the inclusive and the strict projection of a predicate to a field with this transform of its column,
-        computed once; None for a missing one, and for both after `MAX_PROJECTED` literals."""
+        computed once; None for a missing one. A pair that comes after `MAX_PROJECTED` literals, or exceeds them, has
+        None for both; a pair that was computed before keeps the result."""
         key = id(predicate), transform
         found = self._found.get(key)
         if found is None:
@@ -83,7 +84,8 @@ def _projected(predicate: BoundPredicate, transform: str, project: _Project) -> 
 
 
 def _wraps(condition: Condition, apply: Transform) -> bool:
-    """Whether the literal of a comparison is so low that truncation leads below all numbers, and wraps around."""
+    """Whether the literal of `<`, `<=`, `>` or `>=` is so low that truncation of the number before it leads below all
+    numbers, and wraps around. False for any other operation, also `=`."""
     if condition.operation not in (*_LESS, *_GREATER) or not isinstance(value := condition.values[0], int):
         return False
     return cast(int, apply(value - 1)) >= value

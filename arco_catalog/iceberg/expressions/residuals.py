@@ -31,8 +31,8 @@ class Residuals:
     def of(self, partition: Partition) -> Expression:
         """Returns the filter that rows of this partition must yet match: `FALSE` itself if by the partition's values no
         row can, `TRUE` if by them all do; where a weaker filter is tested, `FALSE` or the whole filter. The result is
-        remembered and, until there is no more room, returned again for an equal partition, unless a field is floating
-        or the values are long."""
+        remembered and returned again for an equal partition, unless a field is floating or the values are long. If
+        there is no room for one more, all that are remembered are dropped first."""
         if self._is_floating:  # -0.0 equals 0.0, and has another residual
             return self._evaluate(partition)
         found = self._remembered.get(partition)

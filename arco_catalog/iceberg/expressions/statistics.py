@@ -61,8 +61,9 @@ def _negative_test(predicate: BoundPredicate, in_range: StatisticsTest | None) -
 
 
 def null_test(column: Column) -> StatisticsTest:
-    """Returns the test whether the column may be null in a row. A row in which a struct around it is null may be
-    counted nowhere: then the column's count of values is not that of the file's rows."""
+    """Returns the test whether the column may be null in a row. For a column inside a struct, a row in which that is
+    null may be counted nowhere: only for such a column it is also true if the count of values is missing or is not
+    that of the file's rows."""
     column_id = column.id
 
     def may_be_null(statistics: FileStatistics) -> bool:

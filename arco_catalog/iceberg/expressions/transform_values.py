@@ -90,8 +90,9 @@ def _signed_bytes(number: int) -> bytes:
 
 
 def _truncate(source_type: str, width: int) -> Transform:
-    """Returns the transform `truncate[width]` of a type: a number rounded down to a multiple of the width, or the first
-    `width` characters or bytes."""
+    """Returns the transform `truncate[width]` of a type: an integer, or the unscaled integer of a decimal, rounded down
+    to a multiple of the width (12.34 to 12.30 for 10), or the first `width` characters or bytes. An integer that falls
+    below the type's least wraps around."""
     base = primitives.base_name(source_type)
     if base == "decimal":
         scale = decimal_scale(source_type)

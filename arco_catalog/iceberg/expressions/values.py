@@ -35,7 +35,8 @@ _NANOS_A_DAY = _MICROS_A_DAY * 1000
 
 def decode_bound(type_name: str, data: bytes) -> Value | None:
     """Returns the value of this type in a bound, also if the bound was written before the type was promoted. None if
-    the bytes have no value of the type, or NaN, which no bound may be: nothing follows from such a bound."""
+    the bytes have no value of the type, or NaN, which no bound may be, and for every type that is not decoded, such as
+    `geometry`: nothing follows from such a bound."""
     return bound_decoder(type_name)(data)
 
 
