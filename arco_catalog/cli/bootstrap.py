@@ -69,7 +69,7 @@ def run(options: CatalogOptions, *, reset_root: bool, reopen: bool, as_json: boo
 
 async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions, *, reopen: bool) -> Credentials:
     """Makes the realm and the first catalog, and returns the credentials of the root principal. Raises `CliError` for a
-    realm beside another one, even a dropped one, at the root of the store, and if the realm was made, and the catalog
+    realm when another one, even a dropped one, is at the root of the store, and if the realm was made, and the catalog
     was not; and the errors of `bootstrap`, as for a realm that exists, also if it is the one at the root."""
     if not realm.at_root and await realm_exists(Realm(DEFAULT_REALM, realm.deployment)):
         raise CliError(

@@ -23,9 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
     add_table(parser, "the table")
     add_catalog(parser, environment)
     add_server(parser)
-    direction = parser.add_mutually_exclusive_group()
-    direction.add_argument("--up", action="store_true", help="show only what it was made from")
-    direction.add_argument("--down", action="store_true", help="show only what was made from it")
+    parser.add_argument("--up", action="store_true", help="show only what it was made from")
+    parser.add_argument("--down", action="store_true", help="show only what was made from it")
     parser.add_argument(
         "--depth", type=int, choices=range(1, 6), default=1, help="how many edges from the table to go [default 1]"
     )
@@ -33,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Runs `arco lineage`, and returns the exit code."""
+    """Runs `arco lineage`, and returns the exit code. Exits with 2 for --up with --down."""
+    if parsed.up and parsed.down:
+        parsed.parser.error("--up and --down exclude each other: leave both out for both directions")
     from arco_catalog.cli import lineage
 
     direction = "upstream" if parsed.up else "downstream" if parsed.down else "both"

@@ -67,8 +67,7 @@ class Parser(argparse.ArgumentParser):
         return name if action is None else f"{name} ({', '.join(map(str, action.choices or ()))})"
 
     def _words(self) -> Iterator[str]:
-        """Yields the words that are valid on the command line: commands, and the options and choices in `declared`, to
-        which a group of arguments adds none."""
+        """Yields the words that are valid on the command line: commands, and the options and choices in `declared`."""
         yield from self.commands
         for action in self.declared:
             yield from action.option_strings

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 def run(parsed: argparse.Namespace) -> int:
     """Runs a job, and returns the exit code. Exits with 2 if the job needs --uri and has none, or an option in
-    `OPTIONS` belongs to another job; ignores --uri and --credential-file for other jobs than `SERVED`."""
+    `OPTIONS` belongs to another job, as --uri and --credential-file belong to those in `SERVED`."""
     from arco_catalog.cli import pipeline
 
     if parsed.job in SERVED and parsed.uri is None:
@@ -82,6 +82,8 @@ def run(parsed: argparse.Namespace) -> int:
         if parsed.job != job and any(getattr(parsed, name) for name in names):
             flags = [f"--{name.replace('_', '-')}" for name in names]
             parsed.parser.error(f"{', '.join(flags[:-1])} and {flags[-1]} are of {job}")
+    if parsed.job not in SERVED and (parsed.uri or parsed.credential_file):
+        parsed.parser.error(f"--uri and --credential-file are of {' and '.join(SERVED)}")
     limits = pipeline.Limits(
         parsed.dry_run,
         parsed.max_bytes,

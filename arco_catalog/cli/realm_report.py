@@ -134,7 +134,7 @@ def _counts(report: RealmReport) -> str:
 
 
 def _secrets(report: RealmReport) -> Sequence[str]:
-    """Returns the text about new secrets: the name of the file that has them, if the run made a principal; without a
+    """Returns the text about new secrets: the name of the file with them, if there is a new principal; without a
     file the secrets, also of a principal that could then not be made, none if there are none."""
     principals = any(line.kind == "principal" and line.result is Result.MADE for line in report.lines)
     if report.secrets_file is not None and principals:

@@ -50,7 +50,7 @@ class ServerMetrics:
     def watch(self, crowd: Crowd) -> None:
         """Sets the limit of connections in the metrics, and lets `crowd` report to them every change of the number of
         connections, every request that a connection rejects, and every connection that is cut since too many bytes are
-        buffered, in place of former receivers. A connection that is cut to make room is not reported."""
+        buffered, in place of former receivers. A connection that is cut for another is not reported."""
         self._limit.set(crowd.limit)
         crowd.when_size_changes = self._connections.set
         crowd.when_one_is_refused = lambda reason: self._refused[reason].inc()

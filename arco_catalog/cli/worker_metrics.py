@@ -100,9 +100,13 @@ class WorkerMetrics(Collector):
 @contextmanager
 def metrics_directory(workers: int) -> Iterator[Path]:
     """Creates a directory for the files of this many workers, in memory if the system has a directory there with enough
-    room, and removes it at the end. After that place was found, and before the directory is created, removes those that
-    killed supervisors left there; their space is not free in the search. Raises `CliError` if there is no directory
-    with enough space, or none that can be locked."""
+    room, and removes it at the end. Before it looks for space, removes what killed supervisors left in memory or in the
+    directory for temporary files. Raises `CliError` if there is no directory with enough space, or none that can be
+    locked."""
+    for parent in _parents():
+        for left in parent.glob(f"{PREFIX}*"):
+            if (lock := _locked(left)) is not None:
+                _remove(left, lock)
     parent = _directory_with_room(workers * ROOM_BYTES)
     directory, lock = _locked_directory(parent)
     try:

@@ -54,7 +54,7 @@ def decode(text: str) -> Replay:
         clients = tuple(tuple(map(_step_of, steps)) for steps in document["clients"])
         program = Program(clients, tuple(map(int, document["kills"])))
         replay = Replay(program, Breaks[document["breaks"]], int(document["runs"]))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise MalformedReplay(f"The file is no replay of `arco prove`: {error}") from error
     if not 0 < program.steps <= MAX_OPERATIONS or not 0 < replay.runs <= MAX_RUNS:
         raise MalformedReplay(f"A replay must have 1 to {MAX_OPERATIONS} operations and 1 to {MAX_RUNS} runs")

@@ -156,7 +156,7 @@ class Caches:
     @classmethod
     def of(cls, limit: int) -> "Caches":
         """Returns empty caches for segments, pointers, values, HEADs as of commits, manifests and file blocks, which
-        take at most `limit` bytes together, by fixed parts of it: none uses room of another. The limit does not include
+        take at most `limit` bytes together, by fixed parts of it: none uses another's. The limit does not include
         the cached HEAD: spilling bounds that."""
         unit = limit // 68
         return cls(

@@ -51,7 +51,7 @@ def _optional(schema: JsonValue, values: Collection[str], read: Read) -> Read:
     the types in `values`, or a union of null and that. Raises `Unreadable` for another type."""
     branches = schema if isinstance(schema, list) else [schema]
     for each in branches:
-        if each != "null" and not _is_pairs(each, values):
+        if not _is_pairs(each, values) and not (each == "null" and isinstance(schema, list)):
             raise Unreadable("the schema of the manifest's entries has statistics of an unknown form")
     if not isinstance(schema, list):
         return read

@@ -140,7 +140,7 @@ async def test_a_direction_without_edges_is_one_sentence(folder: Path) -> None:
 async def test_both_directions_at_once_are_wrong_usage(folder: Path) -> None:
     ended = await arco("lineage", "db.t", "--up", "--down", "--store", f"file:{folder}")
 
-    assert (ended.code, "not allowed with argument" in ended.err) == (2, True)
+    assert (ended.code, "--up and --down exclude each other" in ended.err) == (2, True)
 
 
 async def test_a_server_and_the_store_answer_the_same(fixture: CatalogFixture, folder: Path) -> None:

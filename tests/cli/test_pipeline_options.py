@@ -23,6 +23,7 @@ from tests.cli.in_process import arco
         (["reconcile", "--after", "db.t"], "--table and --after are of fsck"),
         (["maintain", "--uri", "http://127.0.0.1:1", "--table", "db.t"], "--table and --after are of fsck"),
         (["compact"], "compact needs --uri"),
+        (["fsck", "--uri", "http://127.0.0.1:1"], "--uri and --credential-file are of compact and maintain"),
     ],
 )
 async def test_an_option_of_another_job_is_refused(tmp_path: Path, words: list[str], message: str) -> None:

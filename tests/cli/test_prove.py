@@ -93,7 +93,18 @@ async def test_what_is_missing_is_named(arguments: list[str], message: str) -> N
     assert message in ended.err
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 2}', '{"version": 1, "clients": 1}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"version": 2}',
+        '{"version": 1, "clients": 1}',
+        '{"version": 1, "clients": [], "kills": [Infinity]}',
+        "[" * 100_000,
+    ],
+)
 async def test_a_file_that_is_no_replay_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "replay.json"
     file.write_text(text)

@@ -2,7 +2,7 @@
 
 import struct
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from decimal import Decimal
 from io import BytesIO
@@ -19,7 +19,9 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.partition import PartitionSpec
 from arco_catalog.state import avro
 from arco_catalog.state.avro_schema import Unreadable
+from arco_catalog.state.avro_skippers import Patterns
 from arco_catalog.state.avro_values import encode_long
+from arco_catalog.state.entry_statistics import bounds_reader, counts_reader
 from arco_catalog.state.manifest_entries import EntrySelection, read_entries
 from tools.support.avro_files import avro_file
 from tools.support.entry_files import (
@@ -317,6 +319,15 @@ async def test_statistics_of_too_many_columns_are_an_error() -> None:
         await read_files(body)
     [file] = await read_files(body, EntrySelection(UNPARTITIONED, [], frozenset()))
     assert file.statistics.value_counts is None
+
+
+@pytest.mark.parametrize("schema", ["null", ["null", "string"], "string", {"type": "array", "items": "int"}])
+@pytest.mark.parametrize("reader_of", [counts_reader, bounds_reader])
+def test_statistics_of_another_type_are_an_error(
+    reader_of: Callable[[JsonValue, None, Patterns], object], schema: JsonValue
+) -> None:
+    with pytest.raises(Unreadable, match="statistics of an unknown form"):
+        reader_of(schema, None, Patterns())
 
 
 @pytest.mark.parametrize(
