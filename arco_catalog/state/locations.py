@@ -170,7 +170,7 @@ class Location:
         a bucket."""
         normal, bucket = self.normal, len(f"{self.scheme}://{self.authority}/")
         end = len(normal)
-        for _ in self.segments:
+        while end > bucket:  # an encoded slash in a name adds a level
             end = normal.rindex("/", 0, end)
             yield normal[: max(end, bucket)]
 

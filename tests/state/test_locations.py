@@ -132,6 +132,28 @@ def test_whatever_is_allowed_lies_inside_a_prefix_and_outside_the_state(parts: l
     assert not location.normal.startswith("file:///data/wh/_catalog")
 
 
+@given(st.lists(segments | st.just("a%2Fb%252Fc%2Fd"), min_size=1, max_size=5), st.sampled_from(["s3://b", "file://", "memory://"]))
+def test_the_folders_around_a_file_are_those_that_it_is_inside(parts: list[str], bucket: str) -> None:
+    """Also where names have encoded slashes, as those of partitions do."""
+    file = Location.of_file(f"{bucket}/{'/'.join(parts)}")
+    if file is None:
+        return
+    around = [*file.around()]
+    assert len(around) <= len(file.normal)
+    for end in range(len(file.normal) + 1):
+        folder = Location.of_normal(file.normal[:end])
+        if folder.authority == file.authority and folder.normal == file.normal[:end] != file.normal:
+            assert (folder.normal in around) is file.inside(folder), folder.normal
+    assert all(file.inside(Location.of_normal(each)) for each in around)
+
+
+def test_a_file_of_a_partition_with_many_slashes_is_inside_its_table() -> None:
+    file = Location.of_file("s3://b/t/data/p=a%2Fb%2Fc%2Fd/f.parquet")
+    assert file is not None
+    assert file.inside_any({"s3://b/t"})
+    assert [*file.around()][-2:] == ["s3://b/t", "s3://b/"]
+
+
 @given(st.text(max_size=80))
 def test_a_slug_is_one_safe_segment(name: str) -> None:
     assert Location.parse("file:///x").below(slug(name)).segments == ("x", slug(name))

@@ -77,6 +77,15 @@ async def test_nothing_is_deleted_before_the_time_to_undo_has_passed(purges: Pur
     await load_table(purges.fixture.session(), NS, "t")
 
 
+async def test_a_file_of_a_partition_with_many_slashes_is_deleted(purges: Purges) -> None:
+    """Engines encode slashes of a partition's value, so the name of its folder has none."""
+    table = await purges.table()
+    await append(purges.fixture, table, "url=a%2Fb%2Fc%2Fd%2Fe%2Ff%2Fg%2Fh%2Fi/f.parquet")
+    task = await purges.purge()
+    assert task.status is Status.SUCCESS
+    assert purges.files() == []
+
+
 async def test_a_purge_that_was_undone_ends_and_reports_it(purges: Purges) -> None:
     await filled(purges)
     await purges.drop()
