@@ -330,8 +330,10 @@ def _requested(scope: str | None, granted: frozenset[str] | None) -> tuple[froze
 
 
 async def _check_may_act(actor: PrincipalEntry, principal: PrincipalEntry, principals: Principals) -> None:
-    """Raises `OAuthError` unless the actor is registered to act for others, and the principal for which it is to act
-    does not manage access."""
+    """Raises `OAuthError` unless the actor is registered to act for others and does not have to rotate its credentials
+    first, and the principal for which it is to act does not manage access."""
+    if actor.must_rotate:
+        raise OAuthError("unauthorized_client", f"{actor.name} must rotate its credentials before it acts for others")
     if not actor.acts_for_others or await principals.manages_access(principal):
         raise OAuthError(
             "unauthorized_client",

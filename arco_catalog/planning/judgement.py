@@ -70,9 +70,9 @@ def principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
 def _is_live(identity: Identity, actor: PrincipalEntry) -> bool:
     """Whether the token of an identity is still valid: the `actor`, which requested it, still has the secret for which
     the catalog issued it, if the identity names that; and if it was requested for another principal, the `actor` may
-    still do so."""
+    still do so, and does not have to rotate its own credentials first."""
     given_for = identity.secret is None or identity.secret in {secret.fingerprint for secret in actor.secrets}
-    return given_for and (identity.actor is None or actor.acts_for_others)
+    return given_for and (identity.actor is None or (actor.acts_for_others and not actor.must_rotate))
 
 
 def judge(

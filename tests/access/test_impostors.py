@@ -138,6 +138,31 @@ async def test_who_acts_for_others_does_so_only_while_it_may(office: Office) -> 
     assert (await for_ada.get(NAMESPACES)).status == 401
 
 
+async def test_who_must_rotate_acts_for_nobody_before(office: Office) -> None:
+    made = await office.app.manage(
+        "POST",
+        "principals",
+        {
+            "principal": {"name": "trino", "properties": {"arco.act-for-others": "true"}},
+            "credentialRotationRequired": True,
+        },
+    )
+    trino = await office.client(*credentials_in(made.json))
+    form = {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "subject_token": sign_none({"sub": "ada", "iss": "trino", "iat": 1}),
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+    }
+
+    refused = await office.ask({"authorization": trino.headers["authorization"]}, **form)
+    assert (refused.status, refused.json["error"]) == (400, "unauthorized_client")
+    assert "must rotate its credentials" in str(refused.json["error_description"])
+
+    rotated = await office.app.manage("POST", "principals/trino/rotate", client=trino)
+    trino = await office.client(*credentials_in(rotated.json))
+    assert (await office.ask({"authorization": trino.headers["authorization"]}, **form)).status == 200
+
+
 def sign_none(claims: JsonObject) -> str:
     """A JWT without a signature."""
     import jwt

@@ -132,7 +132,10 @@ def test_whatever_is_allowed_lies_inside_a_prefix_and_outside_the_state(parts: l
     assert not location.normal.startswith("file:///data/wh/_catalog")
 
 
-@given(st.lists(segments | st.just("a%2Fb%252Fc%2Fd"), min_size=1, max_size=5), st.sampled_from(["s3://b", "file://", "memory://"]))
+@given(
+    st.lists(segments | st.just("a%2Fb%252Fc%2Fd"), min_size=1, max_size=5),
+    st.sampled_from(["s3://b", "file://", "memory://"]),
+)
 def test_the_folders_around_a_file_are_those_that_it_is_inside(parts: list[str], bucket: str) -> None:
     """Also where names have encoded slashes, as those of partitions do."""
     file = Location.of_file(f"{bucket}/{'/'.join(parts)}")
