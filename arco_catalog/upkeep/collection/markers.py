@@ -51,6 +51,11 @@ class Marker:
         return self.slots[0].written_ms if self.slots else max(each.written_ms for each in self.late)
 
     @property
+    def oldest_ms(self) -> int:
+        """The time at which the store wrote the oldest slot of the marker."""
+        return self.since_ms if self.slots else min(each.written_ms for each in self.late)
+
+    @property
     def is_finished(self) -> bool:
         """Whether the last slot has the final answer to the request, and not the mark of a collection."""
         return bool(self.slots) and self.last.final and not self.is_closed
@@ -138,17 +143,17 @@ async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: 
         elif not marker.slots and not marker.late:
             continue  # another run has collected it
         elif not is_older(marker.since_ms, now_ms, limit_ms):
-            kept.append(marker.since_ms)
+            kept.append(marker.oldest_ms)
         elif marker.is_finished:
             gone.append(marker)
         elif marker.is_closed or is_older(marker.last.written_ms, now_ms, run.retention.margin_ms):
             unfinished.append(marker)
         else:
-            kept.append(marker.since_ms)
+            kept.append(marker.oldest_ms)
     if run.delete:
         closed = [marker for marker in await run.each(unfinished, lambda each: _close(run, each)) if marker is not None]
         fenced = closed if await _fence(run, closed) else []
-        kept += [marker.since_ms for marker in unfinished if all(marker.prefix != f.prefix for f in fenced)]
+        kept += [marker.oldest_ms for marker in unfinished if all(marker.prefix != f.prefix for f in fenced)]
         gone += fenced
     else:
         gone += unfinished
@@ -182,7 +187,7 @@ async def _close(run: Run, marker: Marker) -> Marker | None:
     """
     if marker.is_closed:
         return marker
-    slot = Slot(run.session.runtime.ulid(), WriteSet(), {}, COLLECTED)
+    slot = Slot(run.session.runtime.ulid(), WriteSet(), {}, COLLECTED, marker.since_ms)
     try:
         await run.session.state.create(marker.key(len(marker.slots)), slot.body)
     except KeyConflict:

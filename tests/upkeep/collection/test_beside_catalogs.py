@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.operations.catalogs import Inventory, Owner, take_inventory
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.planning.collection import Kind
@@ -162,6 +163,17 @@ async def test_a_task_of_the_service_that_waits_without_a_hint_is_reported(servi
         services.service.state.session(until(services.runtime), ALLOW_ALL).state, task.id, services.runtime.ms
     )
     assert await codes_of_service(services) == []
+
+
+async def test_a_delegation_service_that_cannot_be_collected_is_reported() -> None:
+    realm = await Realms().start()
+    inventory = await take_inventory(realm.catalog(), URL)
+
+    async def collection(session: Session) -> CollectionStats:
+        raise InternalError("HEAD is corrupt")
+
+    found = [each async for each in collect_all(inventory, until(realm.clock), realm.clock, collection)]
+    assert [(each.owner, stats.unreadable_count) for each, stats in found][-1] == (Owner.SERVICE, 1)
 
 
 async def test_the_margin_of_a_run_leaves_every_owner_time_to_be_collected() -> None:

@@ -9,7 +9,9 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.planning.collection import Kind
 from arco_catalog.planning.upkeep_settings import DAY_MS, Retention
+from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.upkeep.collection.collect import collect
+from arco_catalog.upkeep.collection.markers import Marker
 from storage_backends import ABSENT, Found
 from tests.support.scripted_store import DOWN, Nth, Rule, delete, put, swap
 from tests.upkeep.collection.conftest import PATHS, Collections
@@ -212,7 +214,15 @@ async def test_a_slot_that_lands_after_its_marker_was_collected_goes_two_days_la
     await collections.collect()
     await collections.store.put(last, found.body, ABSENT)
     assert await collections.collected() == {}
+    late_ms = collections.runtime.ms
     collections.days(2.1)
     assert await collections.collected(delete=False) == {Kind.MARKER: 1}
-    assert await collections.collected() == {Kind.MARKER: 1}
+    stats = await collections.collect()
+    assert (stats.kinds[Kind.MARKER].count, stats.kinds[Kind.MARKER].oldest_ms) == (1, late_ms)
     assert collections.listed(PATHS.markers) == []
+
+
+def test_a_marker_without_its_first_slot_is_as_old_as_its_youngest_and_keeps_what_is_younger_than_its_oldest() -> None:
+    late = [Slot("a", WriteSet(), {}, None, written_ms) for written_ms in (5_000, 3_000, 4_000)]
+    marker = Marker("markers/k/", [], [], late)
+    assert (marker.since_ms, marker.oldest_ms) == (5_000, 3_000)
