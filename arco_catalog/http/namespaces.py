@@ -59,7 +59,7 @@ async def update_properties(context: RequestContext) -> Response:
 
 
 async def _properties(context: RequestContext, name: str) -> dict[str, str]:
-    """Returns the object of texts in the field `name` of the body; empty without the field. Rejects any other
-    value. A long body is checked in a worker thread."""
+    """Returns the object of texts in the field `name` of the body; empty without the field. Null counts as no
+    field, and any other value raises `BadRequest`. A long body is checked in a worker thread."""
     fields = context.fields
     return await off_loop(context.body_bytes, lambda: fields.optional(name, STRINGS)) or {}

@@ -11,24 +11,24 @@ from arco_catalog.planning.access import Securable
 async def of_namespace(context: RequestContext) -> Response:
     """Returns a page of the principals with privileges on a namespace, each with the role and the grants; with
     `privilege` in the query only the principals that have it. Without that, the privileges in `USUAL` count. A role
-    without principals has a row, too, and a page may be empty before the last one. Raises `NoSuchNamespace`, and
-    `BadRequest` for another type's privilege or an invalid page."""
+    without principals has a row, too, but a principal that must rotate credentials has none, and a page may be empty
+    before the last one. Raises `NoSuchNamespace`, and `BadRequest` for another type's privilege or an invalid page."""
     return await _holders(context, "namespace", Securable(context.namespace))
 
 
 async def of_table(context: RequestContext) -> Response:
     """Returns a page of the principals with privileges on a table, each with the role and the grants; with `privilege`
     in the query only the principals that have it. Without that, the privileges in `USUAL` count. A role without
-    principals has a row, too, and a page may be empty before the last one. Raises `NoSuchTable`, and `BadRequest` for
-    another type's privilege or an invalid page."""
+    principals has a row, too, but a principal that must rotate credentials has none, and a page may be empty before the
+    last one. Raises `NoSuchTable`, and `BadRequest` for another type's privilege or an invalid page."""
     return await _holders(context, "table", Securable(context.namespace, context.table))
 
 
 async def of_view(context: RequestContext) -> Response:
     """Returns a page of the principals with privileges on a view, each with the role and the grants; with `privilege`
     in the query only the principals that have it. Without that, the privileges in `USUAL` count. A role without
-    principals has a row, too, and a page may be empty before the last one. Raises `NoSuchView`, and `BadRequest` for
-    another type's privilege or an invalid page."""
+    principals has a row, too, but a principal that must rotate credentials has none, and a page may be empty before the
+    last one. Raises `NoSuchView`, and `BadRequest` for another type's privilege or an invalid page."""
     return await _holders(context, "view", Securable(context.namespace, context.view, "view"))
 
 

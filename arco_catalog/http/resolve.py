@@ -51,7 +51,7 @@ class Item:
 
     @property
     def levels(self) -> list[JsonValue]:
-        """The identifier as requests and responses have it."""
+        """The identifier as requests and responses have it. The name follows the levels of the namespace."""
         return [*self.identifier[0], self.identifier[1]]
 
     @property

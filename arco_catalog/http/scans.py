@@ -16,8 +16,8 @@ from arco_catalog.protocol.catalog import Session
 
 async def plan(context: RequestContext) -> Response:
     """Plans a scan of a table, and returns its tasks, or plan tasks for them, the plan's id, and credentials for the
-    files if the client's header requests them. Raises the errors of `plans.begin` and `access_for_scan`, and
-    `BadRequest` for an invalid body."""
+    files if the client's header requests them. If the catalog can vend none, it returns the plan without them. Raises
+    the errors of `plans.begin` and `access_for_scan`, and `BadRequest` for an invalid body."""
     request = parse_plan_request(context.body or {})
     session = context.sessions.open()
     return await _completed(context, session, await plans.begin(session, context.namespace, context.table, request))
@@ -25,7 +25,8 @@ async def plan(context: RequestContext) -> Response:
 
 async def fetch_plan(context: RequestContext) -> Response:
     """Returns the plan with the id in the path as the request for it was answered, with new credentials if the client's
-    header requests them. Raises the errors of `plans.resume` and `access_for_scan`."""
+    header requests them. If the catalog can vend none, it returns the plan without them. Raises the errors of
+    `plans.resume` and `access_for_scan`."""
     session = context.sessions.open()
     found = await plans.resume(session, context.namespace, context.table, context.params["plan-id"])
     return await _completed(context, session, found)

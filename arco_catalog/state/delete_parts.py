@@ -179,8 +179,8 @@ def lookup_hashes(data: Iterable[ContentFile], partitions: PartitionKeys) -> Set
 
 
 def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[BlockRows]:
-    """Returns the rows of a part that have one of these hashes by its `table` of them, by block; blocks without such
-    rows are left out. Raises `InvalidPart` for a table of another length."""
+    """Returns the numbers of the rows of a part that have one of these hashes by its `table` of them, by block; blocks
+    without such rows are left out. Raises `InvalidPart` for a table of another length."""
     if len(table) != HASH_BYTES * header.files:
         raise InvalidPart(
             f"the table of hashes of a part of an index of deletes has another length than its rows need, {_INSTEAD}"

@@ -270,8 +270,9 @@ class RelationEntry:
         at_ms: int,
         purge: bool,
     ) -> JsonObject:
-        """Returns the tombstone of this entry after a drop. It keeps what a restore needs: entity, pointer and
-        locations (docs/design/registry.md#rule-5). `namespace_entity` is the id of the namespace, whose name may pass
+        """Returns the tombstone of this entry after a drop. It keeps all fields of the entry, such as the entity id and
+        the locations; the pointer is not in it, but is left in the store for a restore
+        (docs/design/registry.md#rule-5). `namespace_entity` is the id of the namespace, whose name may pass
         to another one, or None. `sequence` is the registry's at the drop, and `place` the number of the drop among the
         changes of one commit: these order drops, because clocks are not exact enough. `purge` records that the client
         requested a purge; one begins only with a task (tombstone.py)."""
@@ -310,14 +311,14 @@ def find_namespace(index: Index, namespace: Namespace) -> NamespaceEntry | None:
 
 def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntry | None:
     """Returns the index entry of a name in a namespace, which is that of a table, view, generic table or semantic
-    model; None if there is none."""
+    model, also an intent of a transaction; None if there is none."""
     entry = index.get(relation_key(namespace, name))
     return None if entry is None else RelationEntry(entry)
 
 
 def find_kind(index: Index, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
-    """Returns the index entry of a name in a namespace if it is of this kind; None if it is of another kind, or there
-    is none."""
+    """Returns the index entry of a name in a namespace, also an intent of a transaction, if it is of this kind; None if
+    it is of another kind, or there is none."""
     entry = find_relation(index, namespace, name)
     return entry if entry is not None and entry.kind == kind else None
 
@@ -419,7 +420,7 @@ class FormerHolder:
 
 def dropped_at(index: Index, location: Location) -> Steps[Sequence[FormerHolder]]:
     """Returns the dropped entities that held a location which equals, contains or lies inside this one: each once, by
-    entity id."""
+    entity id. Left out are entities that were purged, or of which the tombstone was collected."""
     around = [*location.around()]
     released = [released_at(location.normal), *(released_key(folder, "") for folder in around)]
     yield Needs(scans=[Scan(prefix) for prefix in (*released, locations_at(location.normal))], holds=around)
@@ -446,7 +447,8 @@ def purging_at(index: Index, location: Location, entity: str) -> Steps[str | Non
 
 
 def held_by_another(index: Index, file: Location, entity: str) -> Steps[bool]:
-    """Whether an entity other than `entity` holds a folder that contains this file, or held one when it was dropped."""
+    """Whether an entity other than `entity` holds a folder that contains this file, or held one when it was dropped and
+    has a claim on it, until a purge ends or the tombstone is collected."""
     folders = [*file.around()]
     given_up = [released_key(folder, "") for folder in folders]
     yield Needs(holds=folders, scans=[Scan(prefix) for prefix in given_up])

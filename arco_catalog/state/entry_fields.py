@@ -77,8 +77,9 @@ def field_readers(
     fields: Sequence[tuple[str, JsonValue]], columns: Collection[int] | None, patterns: Patterns
 ) -> Mapping[str, Read]:
     """Returns the functions that read the fields of an entry that plans need, by name. Statistics are read of these
-    `columns`, of all if that is None; if it is empty, they have no reader. Fields without a reader are to be skipped.
-    Raises `Unreadable` if a field that gets a reader has a wrong type, or may be null although it is required."""
+    `columns`, of all if that is None; if it is empty, they have no reader. Fields without a reader are to be skipped,
+    except the partition, which `PartitionReader` reads. Raises `Unreadable` if a field that gets a reader has a wrong
+    type, or may be null although it is required."""
     found: dict[str, Read] = {}
     for name, of in fields:
         if name in _FORMS:
@@ -89,8 +90,8 @@ def field_readers(
 
 
 def _checked_reader(name: str, of: JsonValue) -> Read:
-    """Returns the reader of the field `name` of an entry. Raises `Unreadable` if the field has another type than
-    Iceberg's, or may be null although it is required."""
+    """Returns the reader of the field `name` of an entry. Raises `Unreadable` if the field has a type that is
+    not in `_FORMS`, where int and long count alike, or may be null although it is required."""
     branches = of if isinstance(of, list) else [of]
     if {*map(_form, branches)} <= {*_FORMS[name], *(() if name in _REQUIRED else ("null",))}:
         return reader_of(of)

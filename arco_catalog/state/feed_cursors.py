@@ -160,7 +160,7 @@ class FeedCursors:
 
     @property
     def are_behind(self) -> bool:
-        """Whether `write` stores a shard."""
+        """Whether a shard is behind, so that `write` tries to store it."""
         return any(shard.is_behind for shard in self.shards)
 
     async def write(self, state: State) -> None:

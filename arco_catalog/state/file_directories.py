@@ -172,8 +172,8 @@ async def write_shard(
 
 
 async def read_entities(state: State) -> Collection[str]:
-    """Reads the ids of all entities for which some shard stores the directories of their files; a corrupt shard counts
-    as empty. Raises `StoreError`."""
+    """Reads the ids of all entities for which some shard stores the directories of their files; a corrupt shard, or one
+    of a later version, counts as empty. Raises `StoreError`."""
     found: set[str] = set()
     async with aclosing(list_pages(state, state.paths.all_file_directories)) as pages:
         async for page in pages:

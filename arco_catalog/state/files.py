@@ -139,12 +139,14 @@ class Files:
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
         """Returns the store of a location, and the key there. Raises `BadRequest` for an invalid location, for one in
-        no store of the catalog, and for one with an empty level, '.' or '..'."""
+        no store of the catalog, for one with a level '.' or '..', and for one with an empty level except in a file
+        system."""
         return self._find_at(_parsed(location))
 
     def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
         """Returns the store of a parsed location, and the key there: of the stores around it, the one with the deepest
-        root. Raises `BadRequest` for a location in no store of the catalog, or with an empty level, '.' or '..'."""
+        root. Raises `BadRequest` for a location in no store of the catalog, or a `collapsed` one, as with an empty
+        level in an object store."""
         if wanted.collapsed:
             raise BadRequest(
                 "The location of a file has an empty level (or a slash at the end), '.' or '..', and the catalog uses "
@@ -234,7 +236,8 @@ class Files:
 
     async def exists(self, location: str) -> bool:
         """Whether a file exists now. Reads one byte of it from the store. Raises `BadRequest` for a location in no
-        store of this catalog, with an empty level, '.' or '..', or that is no URI, and `StoreError`."""
+        store of this catalog, with a level '.' or '..', with an empty level except in a file system, or that is no URI,
+        and `StoreError`."""
         store, key = self._find(location)
         return isinstance(await store.get_range(key, 0, 1), Found)
 
@@ -247,7 +250,7 @@ class Files:
 
     async def has_size(self, file: Location, size: int | None) -> bool | None:
         """Whether a file has exactly `size` bytes, or exists with any size if that is None; None if it does not exist.
-        Its location is used as written, without decoding. Reads only from its last byte on. Raises as `exists` does."""
+        Its location is used as written, without decoding. Reads at most two bytes of it. Raises as `exists` does."""
         store, key = self._find_at(file)
         found = await store.get_range(key, max((size or 1) - 1, 0), 2)
         if not isinstance(found, Found):
@@ -315,7 +318,7 @@ class Files:
         return body
 
     def _remember(self, location: str, file: CachedFile) -> None:
-        """Puts a metadata file into the process's cache."""
+        """Puts a metadata file into the process's cache, unless it is larger than the cache."""
         self._cache.put(location, file, file.size + len(location))
 
     async def form(
@@ -410,9 +413,9 @@ class Files:
     async def remove_many(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
         """Deletes at most 1,000 files, whose locations are used as written, without decoding. Returns the files that
         may be left, each with the reason: `InvalidKey` for a name that no object of the store can have. The cache is
-        not changed. Raises `BadRequest`, before any is deleted, for a file in a catalog's own state or in no store of
-        this catalog, and `StoreError` if the call to a store fails as a whole: others may have deleted files by
-        then."""
+        not changed. Raises `BadRequest`, before any is deleted, for a file in a catalog's own state, in no store of
+        this catalog, or with a `collapsed` location, and `StoreError` if the call to a store fails as a whole: others
+        may have deleted files by then."""
         stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}
         for file in files:
             refuse_reserved(file)

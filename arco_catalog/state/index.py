@@ -142,7 +142,7 @@ class Index:
 
     def _missing_of(self, scan: Scan) -> Iterable[Ref]:
         """Yields the segments that a scan needs and that are not loaded. Of a scan that may end early it yields the
-        first of them at most, and none if an entry in the segments before that ends the scan."""
+        first of them at most, and none if an entry in the segments or edits before that ends the scan."""
         for key_range in self.key_ranges(scan.prefix):
             if key_range.ref is not None and not self._has(key_range.ref):
                 yield key_range.ref
@@ -168,7 +168,7 @@ class Index:
 
     def get(self, key: str) -> JsonObject | None:
         """Returns the entry of a key in the index, None if there is none. The segment that covers the key must be
-        loaded."""
+        loaded, unless the edits have the key."""
         if key in self.edits:
             return self.edits[key]
         if not self.directory.refs:
@@ -178,7 +178,7 @@ class Index:
 
     def get_all(self, keys: Iterable[str]) -> Mapping[str, JsonObject]:
         """Returns the entries in the index of those of these keys that exist. For many keys this is cheaper than `get`
-        for each. The segments that cover them must be loaded."""
+        for each. The segments that cover them must be loaded, except for keys that the edits have."""
         found: dict[str, JsonObject] = {}
         older: dict[Ref, list[str]] = {}
         for key in keys:

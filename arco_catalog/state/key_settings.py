@@ -84,13 +84,16 @@ class KeySettings:
     @classmethod
     def first(cls, policy: KeyPolicy, at_ms: int, *, is_new: bool) -> Self:
         """Returns the first settings of a catalog's idempotency keys. Unless the catalog `is_new`, servers of an
-        earlier version may have used any other dialect until `at_ms`, so markers of all dialects are searched."""
+        earlier version may have read keys in any dialect until `at_ms`, so markers of all dialects are searched: the
+        policies that read keys count as replaced then, except `policy`."""
         others = () if is_new else tuple(each for dialect in Dialect if (each := KeyPolicy(dialect)) != policy)
         return cls(policy, tuple(ReplacedPolicy(each, at_ms) for each in others))
 
     @classmethod
     def parse(cls, stored: JsonObject) -> Self:
-        """Reads a catalog's settings of idempotency keys from their JSON. Raises `InternalError`."""
+        """Reads a catalog's settings of idempotency keys from their JSON. Raises `InternalError` for a wrong dialect,
+        number or replaced policy. Without an array of replaced policies there are none, and items that are no objects
+        are left out."""
         replaced = objects(stored, "replaced")
         return cls(KeyPolicy.parse(stored), tuple(map(ReplacedPolicy.parse, replaced)), integer(stored, "number"))
 

@@ -45,9 +45,10 @@ class Location:
 
     @classmethod
     def parse(cls, text: str) -> "Location":
-        """Reads a location that a client sent. Raises `BadRequest` if it is not an absolute URI, is too long, has a
-        control character, a backslash, an empty level outside of a file system, or a host in one, or could be another
-        folder for an engine that decodes it or splits it at a query or fragment."""
+        """Reads a location that a client sent. Raises `BadRequest` if it is not an absolute URI, is too long, has an
+        ASCII control character or a backslash, in a file system a host other than `localhost`, elsewhere an empty level
+        before the end, or could be another folder for an engine that decodes it, resolves `.` and `..`, or splits it at
+        a query or fragment."""
         location = cls.parse_stored(text)
         if location.collapsed:
             raise BadRequest(
@@ -151,8 +152,8 @@ class Location:
 
     @property
     def reserved(self) -> bool:
-        """Whether a level of the location is in `RESERVED_FOLDERS`: then only the records of a catalog or realm may
-        have it, of this one or another."""
+        """Whether a level of the location, decoded and in any case of letters, is in `RESERVED_FOLDERS`: then only the
+        records of a catalog or realm may have it, of this one or another."""
         return any(map(is_reserved, self.segments))
 
     def named_after(self, entity: str) -> bool:
@@ -237,8 +238,9 @@ def refuse_reserved(location: Location) -> None:
 
 
 def refuse_reserved_path(path: str) -> None:
-    """Raises `BadRequest` for a path of which a level is in `RESERVED_FOLDERS`, which only the records of a catalog or
-    realm may have. The path may have any form, such as other catalogs write into metadata logs."""
+    """Raises `BadRequest` for a path of which a level, decoded and in any case of letters, is in `RESERVED_FOLDERS`,
+    which only the records of a catalog or realm may have. A level that is too long for any store is ignored. The path
+    may have any form, such as other catalogs write into metadata logs."""
     for segment in path.split("/"):
         if len(segment) <= MAX_BYTES and _is_reserved(segment):
             raise BadRequest(
@@ -248,21 +250,21 @@ def refuse_reserved_path(path: str) -> None:
 
 
 def is_reserved(segment: str) -> bool:
-    """Whether a path segment, decoded any number of times, is in `RESERVED_FOLDERS`, below which are the records of a
-    catalog or realm. False for a segment that is too long for any store."""
+    """Whether a path segment, decoded any number of times and in any case of letters, is in `RESERVED_FOLDERS`, below
+    which are the records of a catalog or realm. False for a segment that is too long for any store."""
     return len(segment) <= MAX_BYTES and _is_reserved(segment)
 
 
 @lru_cache(4_096)  # a table's files are in few folders, which are checked for each file
 def _is_reserved(segment: str) -> bool:
-    """Whether a level of a path is a folder of the catalog's own, however it is encoded."""
+    """Whether a level of a path is in `RESERVED_FOLDERS`, however it is encoded and in any case of letters."""
     return fully_decoded(segment).casefold() in RESERVED_FOLDERS
 
 
 def slug(name: str) -> str:
     """Returns a folder name for `name` of at most 64 characters, which every engine and file system accepts: letters,
-    digits, `_` and `-`, with one `_` for a run of others. It is `_` if none is left. Different names may get the same,
-    so the caller must append a unique part."""
+    digits, `_` and `-`, with one `_` for a run of others, and without `_` at the ends. It is `_` if none is left.
+    Different names may get the same, so the caller must append a unique part."""
     return _UNSAFE_IN_SLUG.sub("_", name)[:64].strip("_") or "_"
 
 

@@ -27,8 +27,9 @@ class HeadLost(InternalError):
 
 async def had_head(store: ObjectStore, paths: Paths) -> bool:
     """Whether the registry has had a HEAD: True if one of its commits in the store is not the first one by its sequence
-    number. Of the first page of a listing it reads the `MAX_READ_COMMITS` commits with the highest ids. False if there
-    are none, or if the store denies the listing. Raises `InternalError` for a corrupt commit, and `StoreError`."""
+    number. Of the first page of a listing that has any, it reads the `MAX_READ_COMMITS` commits with the highest ids.
+    False if there are none, or if the store denies the listing. Raises `InternalError` for a corrupt commit, and
+    `StoreError`."""
     try:
         entries = await first_entries(store, paths.registry_commits)
     except StoreDenied:

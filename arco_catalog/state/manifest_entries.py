@@ -144,8 +144,8 @@ class _EntryDecoder:
 
     def decode(self, data: bytes, place: int) -> tuple[ContentFile | None, int]:
         """Decodes the next entry of the manifest as a file, None unless it is selected, and returns it with the
-        position behind it in the data. Also counts the entry and its row ids. Raises `Unreadable`, and as the
-        selection's functions do."""
+        position behind it in the data. Also counts the entry and its row ids. Raises as the functions of `avro_values`
+        and of the selection do."""
         position, self.position = self.position, self.position + 1
         values, start = self._read_head(data, place)
         end = self._skip_partition(data, start)
@@ -176,8 +176,8 @@ class _EntryDecoder:
 
     def _take_row_id(self, values: EntryValues) -> int | None:
         """Returns the first row id of the file of an entry: the stated one, else the manifest's next one, which then
-        moves on by the rows of the file. None if the manifest has none, or for a deleted entry that states none. An
-        invalid number of rows is an error."""
+        moves on by the rows of the file. None for any entry if the manifest has none, and for a deleted entry that
+        states none. An invalid number of rows that this counts is an error."""
         if self._next_row_id is None:
             return None
         stated = values.get("first_row_id")
@@ -230,7 +230,8 @@ class _EntryDecoder:
 
 
 def _statistics(values: EntryValues) -> FileStatistics:
-    """Returns the statistics of the columns of a file, from the decoded fields of its entry in a manifest."""
+    """Returns the number of rows of a file and the statistics of its columns, from the decoded fields of the entry in a
+    manifest. An invalid number of rows is an error."""
     return FileStatistics(
         _number(values["record_count"]),
         values.get("value_counts"),

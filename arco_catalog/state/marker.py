@@ -123,7 +123,9 @@ class WriteSet:
 
     @classmethod
     def parse(cls, document: JsonObject) -> Self:
-        """Reads the write set of an attempt, as a slot stores it. Raises `InternalError`."""
+        """Reads the write set of an attempt, as a slot stores it. Raises `InternalError` for `pointers` with a wrong
+        sequence number, or `creates` with a wrong entity or location. Other fields of another type count as missing
+        ones, which are empty."""
         pointers = mapping(document, "pointers")
         creates = mapping(document, "creates")
         registry = document.get("registry")
@@ -185,7 +187,9 @@ class Slot:
 
     @classmethod
     def parse(cls, found: Found, where: str) -> Self:
-        """Reads a stored slot of an idempotency key's marker. Raises `InternalError`."""
+        """Reads a stored slot of an idempotency key's marker. Raises `InternalError` if it is no record of this version
+        or has no attempt, and as `WriteSet.parse` does. Other fields of another type count as missing ones, which are
+        empty."""
         document = parse_record(found.body, where)
         return cls(
             attempt=text(document, "attempt"),

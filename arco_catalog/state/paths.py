@@ -91,7 +91,8 @@ class Paths:
 
     @property
     def page_key(self) -> str:
-        """The object key of the record with the secret by which a realm seals page tokens."""
+        """The object key of the record with the secret by which a realm, or a catalog with a policy that hides names,
+        seals page tokens."""
         return f"{self.state}/core/page_key.json"
 
     @cached_property
@@ -454,7 +455,8 @@ def is_state(key: str) -> bool:
 
 
 def is_manifest(key: str) -> bool:
-    """Whether a key is that of the HEAD of a registry, of a catalog or of a realm."""
+    """Whether a key is that of the HEAD of a registry, of a catalog or of a realm, or of a copy of one that a recovery
+    kept."""
     return is_state(key) and f"/{key}".endswith("/core/manifest.json")
 
 

@@ -59,13 +59,15 @@ class Pointer:
 
     @classmethod
     def parse(cls, body: bytes, version: Version, where: str) -> Self:
-        """Reads the stored pointer of a table or view. Raises `InternalError`, which names `where` it is saved."""
+        """Reads the stored pointer of a table or view, without a look at the fields. Raises `InternalError`, which
+        names `where` it is saved, if it is not a JSON object of version 1."""
         return cls(parse_record(body, where), version)
 
     @classmethod
     def first(cls, *, entity: str, kind: str, move: str, metadata: MetadataFile, summary: JsonObject) -> Self:
         """Returns the first pointer of a new table or view, with the current metadata file `metadata`. `move` is the id
-        of this first move, and `summary` has the fields of the metadata that the pointer repeats."""
+        of this first move, and `summary` has the other fields, such as those of the metadata that the pointer repeats;
+        they override the usual ones."""
         return cls(
             {
                 "version": 1,
@@ -93,7 +95,8 @@ class Pointer:
 
     @cached_property
     def sequence(self) -> int:
-        """The number of times that the pointer was written, the first write included."""
+        """The number of times that the pointer was written, the first write included. A pointer that a recovery made
+        begins at the time in milliseconds instead of 1."""
         return integer(self.document, "sequence")
 
     @cached_property
@@ -103,7 +106,8 @@ class Pointer:
 
     @property
     def base(self) -> MetadataFile | None:
-        """The metadata file that the current one was made from, None for the first."""
+        """The metadata file that the current one was made from; None for the first, and after a recovery that did not
+        find it."""
         base = mapping(self.document, "base")
         return MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None
 
@@ -122,7 +126,8 @@ class Pointer:
     @property
     def named_locations(self) -> tuple[str, ...]:
         """The normalised locations that were reserved for a commit and that a commit has since put into the metadata,
-        so that files may be there."""
+        so that files may be there; after a recovery all that were reserved, since a commit may have named any of
+        them."""
         return texts(self.document, "named_locations")
 
     @property
@@ -175,8 +180,8 @@ class Pointer:
 
     def successor(self, *, attempt: str, metadata: MetadataFile, summary: JsonObject) -> "Pointer":
         """Returns the pointer after a commit of an attempt, with the id of the attempt as that of the move: `metadata`
-        is the current file, the present one the base, and `summary` has the fields of the metadata that the pointer
-        repeats. Marks of earlier drops are removed, and a turn ends."""
+        is the current file, the present one the base, and `summary` has the other fields that change, such as those of
+        the metadata that the pointer repeats. Marks of earlier drops are removed, and a turn ends."""
         base = self.metadata
         moved = self._moved(
             attempt,
@@ -217,8 +222,8 @@ class Pointer:
 
     def resolved(self, committed: bool) -> "Pointer":
         """Returns this pointer, at its version, without the intent: if the transaction `committed`, with the intent's
-        state and without marks of drops, otherwise with the state before. It is not saved, but serves as the base of
-        the next move."""
+        state and without marks of drops, otherwise with the state before. It is not saved, but serves readers, and the
+        next move as the base."""
         document = {key: value for key, value in self.document.items() if key != "intent"}
         if committed:
             document = {**document, **mapping(mapping(self.document, "intent"), "state")}

@@ -57,8 +57,9 @@ class Proposal:
         return len(dumps([dict(self.changes), self.operation.to_json()]))
 
     def still_holds(self, head: RegistryState) -> Steps[bool]:
-        """Returns whether the plan of the proposal would be the same on another HEAD: if so, its changes and answer
-        are, too. The index of `head` may have further changes that are planned for the same commit."""
+        """Returns whether all that the plan of the proposal has read is the same on another HEAD. If so, the plan would
+        be the same there, with its changes and answer; if not, it may be. The index of `head` may have further changes
+        that are planned for the same commit."""
         return self.reads == (yield from self.reads.on(head))
 
     def changes_on(self, head: RegistryState) -> Edits:

@@ -42,6 +42,7 @@ class ProposalStore:
         return None if found is None else Proposal.parse(found.body, key)
 
     async def delete(self, proposals: Iterable[Proposal]) -> None:
-        """Deletes these proposals, at most 1,000. Those that the store fails to delete are left, without an error.
-        Raises `StoreUnavailable` if the store can't be reached at all."""
+        """Deletes these proposals, at most 1,000. Those that the store fails to delete are left; a bucket that can't
+        be reached is no error. Raises `DeadlinePassed` if the deadline of the request has passed, and on a local disk
+        other `StoreError`s."""
         await self._state.store.delete_many([self._paths.proposal(each.attempt, each.base) for each in proposals])

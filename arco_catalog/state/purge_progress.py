@@ -104,8 +104,8 @@ class Progress:
         )
 
     def with_missing(self, files: Sequence[str]) -> "Progress":
-        """Returns the purge's progress with these files counted as missing, the first of them as examples; unchanged if
-        the table was handed over to a delegation service."""
+        """Returns the purge's progress with these files counted as missing, and named as examples until there are
+        `MAX_GONE_EXAMPLES`; unchanged if the table was handed over to a delegation service."""
         if self.handed_over:
             return self
         examples = (*self.gone_examples, *files)[:MAX_GONE_EXAMPLES]
@@ -126,13 +126,14 @@ class Progress:
         return replace(self, inventory="", chunk="", chunk_done=0)
 
     def with_result(self, result: JsonObject) -> "Progress":
-        """Returns the purge's progress with the counts in the result of a delegation service's task added."""
+        """Returns the purge's progress with three counts in the result of a delegation service's task added: of deleted
+        files, of deleted bytes, and of files that are `outside`."""
         files, size, outside = (count_in(result, name) for name in ("files_deleted", "bytes_deleted", "outside"))
         return replace(self, files=self.files + files, bytes=self.bytes + size, outside=self.outside + outside)
 
     def with_unaddressable(self, count: int, files: Sequence[str]) -> "Progress":
         """Returns the purge's progress with `count` more files that no object key can name; `files` are examples of
-        them."""
+        them, added until there are `MAX_UNADDRESSABLE_EXAMPLES`."""
         if not count:
             return self
         examples = (*self.unaddressable_examples, *files)[:MAX_UNADDRESSABLE_EXAMPLES]

@@ -169,12 +169,13 @@ class PrincipalEntry(DescribedEntry):
 
     @property
     def must_rotate(self) -> bool:
-        """Whether the principal must rotate the credentials before it may do anything else."""
+        """Whether the principal must rotate the credentials before it may do anything else that needs a privilege. It
+        may request tokens before."""
         return self.json.get("must_rotate") is True
 
     @property
     def acts_for_others(self) -> bool:
-        """Whether the principal may request tokens of other principals."""
+        """Whether the principal may request tokens of other principals, except of those that manage access."""
         return self.properties.get(ACT_FOR_OTHERS) == "true"
 
     @property

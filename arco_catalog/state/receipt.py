@@ -92,7 +92,8 @@ def with_current_names(receipt: JsonObject, stage: Stage) -> JsonObject:
 
 
 def parse(body: bytes, where: str) -> JsonObject:
-    """Reads a stored receipt of any version. Raises `InternalError`, which names `where` it is saved."""
+    """Reads a stored receipt of any version, without a look at the other fields. Raises `InternalError`, which names
+    `where` it is saved, if it is not a JSON object of a known version."""
     return parse_record(body, where, newest=VERSION)
 
 

@@ -23,8 +23,9 @@ class RefusedFiles:
         return reason if refused == version else None
 
     def add(self, location: str, version: Version, reason: str) -> None:
-        """Records why a version of a file could not be read. With `MAX_FILES` files, the one that was added longest ago
-        is forgotten. A file with a location of more than `MAX_LENGTH` characters is not remembered."""
+        """Records why a version of a file could not be read, in the first `MAX_LENGTH` characters of `reason`; another
+        version of the file is forgotten. With `MAX_FILES` other files, the one that was added longest ago is forgotten.
+        A file with a location of more than `MAX_LENGTH` characters is not remembered."""
         self._refused.pop(location, None)
         if len(location) > MAX_LENGTH:
             return

@@ -91,7 +91,8 @@ class RegistryState(CommitRecord):
 
     @classmethod
     def parse(cls, body: bytes, version: Version | None, where: str) -> Self:
-        """Reads HEAD, or a commit object that has the whole index. Raises `InternalError`."""
+        """Reads HEAD, or a commit object that has the whole index. Raises `InternalError` if it is not a JSON object of
+        a known version, if it has only edits, and as `of` does."""
         document = parse_record(body, where, newest=NEWEST_VERSION)
         if not is_whole(document):
             raise InternalError(
@@ -102,7 +103,8 @@ class RegistryState(CommitRecord):
 
     @classmethod
     def of(cls, document: JsonObject, version: Version | None = None) -> Self:
-        """Returns the registry of a document that has the whole index. Raises `InternalError`."""
+        """Returns the registry of a document that has the whole index. Raises `InternalError` for a corrupt reference
+        to a segment; other fields are not looked at yet."""
         return cls(document, Index.parse(mapping(document, "index")), version)
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "RegistryState":

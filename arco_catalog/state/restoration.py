@@ -29,7 +29,7 @@ class Restoration:
 
     def adopted(self, by: str, at_ms: int) -> "Restoration":
         """Returns the record of the restore after the principal `by` adopted the copy at `at_ms`, because its original
-        no longer exists."""
+        no longer exists: it does not count as a copy any more, and the adoption names the place of the original."""
         return replace(self, copy_of=None, adoption={"by": by, "at_ms": at_ms, "copy_of": self.copy_of})
 
     def is_of_the_backup(self, written_ms: int) -> bool:

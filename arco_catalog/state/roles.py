@@ -127,8 +127,8 @@ class DescribedEntry:
 
     @property
     def updated_ms(self) -> int:
-        """The time of the last change, or else of the creation, in milliseconds since 1970. Raises `InternalError` if
-        the entry has none."""
+        """The time of the last change, at first that of the creation, in milliseconds since 1970. Raises
+        `InternalError` if the entry has none, even if it has the time of the creation."""
         return integer(self.json, "updated_ms")
 
 

@@ -55,7 +55,7 @@ def decode_line(line: bytes) -> tuple[str, JsonObject]:
 
 def key_of(line: bytes) -> str:
     """Reads the key in a line of a segment of the registry's index, without parsing its entry if possible. Raises
-    `InternalError` if it is corrupt."""
+    `InternalError` if the part that it parses is corrupt."""
     end = line.find(b'",{')
     if end < 1 or line[end - 1 : end] == b"\\":  # the quote may be one of the key's own
         return decode_line(line)[0]
@@ -95,7 +95,8 @@ class Segment:
 
     @cached_property
     def size(self) -> int:
-        """The bytes that the segment's entries take in the store: the lines, with a separator each."""
+        """Roughly the bytes that the segment's entries take in the store: the lines, with one byte each for the
+        separators, which have two."""
         return sum(map(len, self.lines)) + len(self.lines)
 
     def get(self, key: str) -> JsonObject | None:

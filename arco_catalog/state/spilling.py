@@ -49,11 +49,13 @@ class Limits:
     least: int = 32 << 10
 
     def buffer(self, segments: int) -> int:
-        """Returns the bytes of edits at which a range with this number of segments flushes some.
+        """Returns the bytes of edits at which a range with this number of segments flushes some: at least `least` and
+        at most `embedded`.
 
         Every registry commit writes all of the buffer, so a small buffer saves bytes with each commit. A flush rewrites
         one segment for the edits that belong to it; with a small buffer and many segments these are few. The sum of
-        both costs is least if the buffer grows with the square root of the number of segments.
+        both costs is least if the buffer grows with the square root of the number of segments, as it does between these
+        two limits.
         """
         return min(self.embedded, max(self.least, int(self.embedded * sqrt(segments) / FULL_AT_ROOT)))
 
@@ -97,10 +99,10 @@ class _Flush:
 
 
 def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, list[Segment]]]:
-    """Moves groups of edits of the index into segments, for a commit of `edits` edits: one group, and one more for each
-    `EDITS_A_FLUSH` edits, if ranges of keys have too many. Returns the index after it, and the segments to write before
-    the commit becomes HEAD; the same index and none if no range has too many. It needs the segments that it
-    rewrites."""
+    """Moves groups of edits of the index into segments, for a commit of `edits` edits, if ranges of keys have too many:
+    at most one group, and one more for each `EDITS_A_FLUSH` edits, and none beyond the excess. Returns the index after
+    it, and the segments to write before the commit becomes HEAD; the same index and none if no range has too many. It
+    needs the segments that it rewrites."""
     sizes = Counter(range_of(ref.first) for ref in index.directory.refs)
     buffers = {start: spilling.limits.buffer(sizes[start]) for start in RANGES}
     chosen = _largest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
@@ -121,8 +123,9 @@ def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, li
 
 
 def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spilling) -> Steps[_Flush]:
-    """Returns the segments that replace the one to which a group of edits belongs, after the edits are merged into it.
-    If the result is small, it is merged with a neighbour that is not `busy`. Nothing is stored."""
+    """Returns the segments that replace the one to which a group of edits belongs, after the edits are merged into it,
+    with the keys of the edits and the replaced segments. If the result is small, it is merged with the neighbour that
+    `_neighbour` finds, unless there is none or it is `busy`. Nothing is stored."""
     lines = _merged(index.loaded(group.ref), group.lines)
     gone = [] if group.ref is None else [group.ref]
     neighbour = _neighbour(index.directory, group.ref, lines, spilling.limits.segment)

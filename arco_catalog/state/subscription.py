@@ -47,7 +47,8 @@ class Subscription:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads the record of a subscription to events. Raises `InternalError` if it is corrupt."""
+        """Reads the record of a subscription to events. Raises `InternalError` if it is corrupt; the error names
+        `where` it is stored only if it is not JSON, or has an unknown version or none, and otherwise a field."""
         document = parse_record(body, where)
         return cls(
             name=text(document, "name"),

@@ -90,7 +90,8 @@ class Task:
 
     @classmethod
     def parse(cls, body: bytes, where: str) -> Self:
-        """Reads a stored version of a task. Raises `InternalError`."""
+        """Reads a stored version of a task. Raises `InternalError` if it is no record, or has no id, no number or no
+        known status. An error in another field comes when that field is read."""
         task = cls(parse_record(body, where))
         _ = task.id, task.status, task.number  # raises if one is missing
         return task
@@ -312,7 +313,7 @@ def name_in_log(task: Task) -> str:
 
 
 def correlation_id(payload: JsonObject) -> str | None:
-    """Returns the id by which the submitter of a task finds it in logs: the payload's `correlation_id`, or else
-    Polaris's; None if it has neither."""
+    """Returns the id by which the submitter of a task finds it in logs: `correlation_id` in the
+    `common_payload` of the payload, or else `polaris_correlation_id` there; None if it has neither."""
     common = mapping(payload, "common_payload")
     return optional_text(common, "correlation_id") or optional_text(common, "polaris_correlation_id")

@@ -49,7 +49,8 @@ class Decision:
 
     @classmethod
     def parse(cls, found: Found, where: str) -> Self:
-        """Reads a stored transaction, with its age by the store's clock at the read. Raises `InternalError`."""
+        """Reads a stored transaction, with its age by the store's clock at the read. Raises `InternalError` if it is
+        not a JSON object of a known version; an error in a field comes when that field is read."""
         document = parse_record(found.body, where)
         return cls(document, found.version, found.now_ms - found.written_ms)
 
@@ -78,7 +79,8 @@ class Decision:
 
     @property
     def expired(self) -> bool:
-        """Whether the transaction is pending and its lease is over, so that any process may abort it."""
+        """Whether the transaction is pending and its lease is over, so that any process may abort it. The lease counts
+        as over, too, if the store's clock was set back by more than `CLOCK_TOLERANCE_MS` since the write."""
         return self.status == "pending" and has_passed(self.age_ms, LEASE_MS)
 
     def decided(self, status: Status, move: str) -> JsonObject:

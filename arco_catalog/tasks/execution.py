@@ -94,7 +94,8 @@ class Executor(Protocol):
     async def execute(self, execution: "Execution") -> TaskResult:
         """Continues a background task from the last checkpoint, and returns the result when it is over. Raises
         `TaskFailed`, `NotYet` and `LeaseLost`; any other exception makes the attempt fail, and the task is retried
-        until no attempt is left."""
+        until no attempt is left. If the attempt has saved a new checkpoint, the count of failed attempts starts at 0,
+        unless the exception is a `NoProgress`."""
         ...
 
     async def abandon(self, execution: "Execution", reason: str) -> None:
@@ -222,7 +223,8 @@ class Execution:
         """Renews the lease in a loop that does not end, every `RENEW_AFTER_MS`, or every eighth of a short lease. Early
         in a lease it renews sooner if there is a new checkpoint to store, because a worker that is killed within
         seconds would leave none otherwise. Logs a `StoreError` of a renewal or of the guard, and retries. Raises
-        `LeaseLost` when the lease is over or lost to another worker, or when the guard raises it."""
+        `LeaseLost` when the lease is over or lost to another worker, or when the guard raises it. Any other error of
+        the guard or a renewal is raised, too, such as `InternalError` for a corrupt version of the task."""
         every_ms = min(RENEW_AFTER_MS, self._lease.length_ms // 8)
         young_ms = FIRST_PROGRESS_MS
         while True:

@@ -300,8 +300,8 @@ class Worker:
     async def _give_back(self, execution: Execution) -> None:
         """Saves the checkpoint and schedules the task for now, so that another worker can continue it at once. Does
         nothing if the task is over or scheduled. If it fails, it logs that, and other workers wait for the end of the
-        lease. An attempt without a new checkpoint counts as failed, so that a task with a step for which no worker has
-        enough time ends as failed."""
+        lease. An attempt without a new checkpoint counts as failed. This never ends the task: the next worker does, if
+        no attempts are left, so that a task with a step for which no worker has enough time ends as failed."""
         if execution.task.status not in LEASED:
             return
         try:
@@ -393,7 +393,7 @@ class Worker:
     async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
         """Logs that the task has failed, has the executor abandon it, within the lease, and stores the version with
         which it has failed for good, with the `reason` and the details `extended`. Raises `LeaseLost`, and as `abandon`
-        does: then the task has not ended."""
+        does: then the task has not ended. Also raises as `_end` does: after a `StoreError` of that it may be over."""
         _LOG.error(
             "%s has failed, and no worker retries it once the failure is saved: %s",
             name_in_log(execution.task),

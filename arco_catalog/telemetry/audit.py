@@ -69,7 +69,8 @@ class AuditFile:
     @classmethod
     def open(cls, path: str) -> Self:
         """Opens the file of the audit log for appending, and makes it, with mode 0600, if there is none. Raises
-        `OSError` if that is impossible, and `ValueError` if it is not a regular file."""
+        `OSError` if that is impossible, as for a directory, and `ValueError` if it opens and is not a regular file,
+        but a device, for example."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)

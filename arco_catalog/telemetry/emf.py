@@ -78,9 +78,9 @@ class MetricLine:
         self._directives = dumps([_directive(namespace, *each) for each in directives])
 
     def encode(self, ms: int, facts: JsonObject) -> str:
-        """Returns the facts as one line of JSON, without a line break or control character, whatever they contain. If
-        there is a namespace, the line declares the metrics for CloudWatch, at the time `ms`, in milliseconds since
-        1970."""
+        """Returns the facts as one line of JSON. In strings of it, line feeds and other characters below the space are
+        escaped, but not DEL, U+0080 to U+009F, U+2028 and U+2029. If there is a namespace, the line declares the
+        metrics for CloudWatch, at the time `ms`, in milliseconds since 1970."""
         body = dumps(facts)
         if self._directives is None:
             return body.decode()

@@ -108,8 +108,9 @@ def _chain(first: BaseException) -> Iterator[BaseException]:
 
 
 def _lines(error: BaseException) -> Iterator[str]:
-    """Yields the lines about one exception: the class, and the files, lines and functions of the traceback. Only errors
-    of our own have their text, as others may have secrets."""
+    """Yields the lines about one exception: the class, and the files, lines and functions of the traceback. Only a
+    `CatalogError` or `StoreError` has the text, as others may have secrets. Our other errors, such as `LeaseLost`, go
+    without."""
     text = f": {error}" if isinstance(error, CatalogError | StoreError) else ""
     yield f"{type(error).__module__}.{type(error).__qualname__}{text}"
     for frame in extract_tb(error.__traceback__):

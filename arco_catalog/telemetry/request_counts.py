@@ -85,8 +85,8 @@ class RequestCounts:
             self._denials.labels(log.stats.denied[0]).inc()
 
     def _count_store(self, log: RequestLog) -> None:
-        """Counts in Prometheus metrics a request's calls to the store that are over: durations, bytes, and cache
-        hits."""
+        """Counts in Prometheus metrics a request's calls to the store: durations of calls that are over, bytes (the
+        written ones also of calls under way), and cache hits."""
         called = log.store.totals()
         for call in log.store.trace:
             if call.outcome:

@@ -60,8 +60,8 @@ def server_telemetry(
 
 
 def _audit(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Sequence[Observer]:
-    """Returns the audit log of a function, which writes by `write`, if ARCO_AUDIT_LOG is `-`; none if that is not set.
-    Raises `ValueError` for any other value."""
+    """Returns the audit log of a function, which writes by `write`, if ARCO_AUDIT_LOG is `-`; none if that is not set
+    or empty. Raises `ValueError` for any other value."""
     where = environment.get(AUDIT_LOG.name)
     if not where:
         return ()
@@ -89,7 +89,7 @@ def to_stdout(line: str) -> None:
 def traces_exporter(environment: Mapping[str, str]) -> str | None:
     """Returns the name of the exporter of traces, `otlp` or `console`, from the standard OTEL_* variables: `otlp` if
     they set only an OTLP endpoint. Returns None for no traces: if these disable them, or set neither an exporter nor an
-    OTLP endpoint. Raises `ValueError` for an unsupported exporter or protocol."""
+    OTLP endpoint. Raises `ValueError` for an unsupported exporter, or protocol of `otlp`."""
     configured = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or configured == "none":

@@ -40,8 +40,9 @@ class Comparison:
 async def compare(session: Session, table: SourceTable) -> Comparison:
     """Compares a table or view of the source with the one of the same name here: it is equal if both have the same
     current metadata file. Else the file at the import and the uuids decide who has committed since. It reads no
-    metadata. One that can't be imported is returned as `UNREADABLE`, one of the other kind, or not imported, as
-    `OTHER`. Raises `StoreError`, and the errors of `files_of`."""
+    metadata. One that can't be imported is returned as `UNREADABLE`, one with no namesake here as `MISSING`, and as
+    `OTHER` if the one here is of the other kind or was not imported. Raises `StoreError`, and the errors of
+    `files_of`."""
     try:
         location = file_of(table)
     except BadRequest as error:

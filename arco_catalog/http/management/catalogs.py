@@ -53,8 +53,9 @@ async def get(context: RequestContext) -> Response:
 
 async def update(context: RequestContext) -> Response:
     """Replaces a catalog's properties and storage configuration by the ones that the body has, and returns the catalog.
-    A part that the body does not have stays, and so does the base location if the new properties name none. Raises
-    `BadRequest` for a storage configuration that is not allowed, and the errors of `change_catalog`."""
+    A part that the body does not have stays, and so does the base location if the new properties name none. Raises the
+    errors of `Sessions.open_catalog` and `Session.head`, `BadRequest` for a storage configuration that is not allowed,
+    and the errors of `change_catalog`."""
     version = context.fields.optional("currentEntityVersion", INT)
     properties = context.fields.optional("properties", STRINGS)
     storage = context.fields.optional("storageConfigInfo", OBJECT)
@@ -75,8 +76,9 @@ def _check_storage(context: RequestContext, storage: JsonObject) -> None:
 
 async def drop(context: RequestContext) -> Response:
     """Drops an empty catalog without an unfinished purge: closes the registry, and then removes the entry of the
-    catalog from the realm. Raises `NotFound`, `NamespaceNotEmpty` for any other catalog, `CatalogChanged` if it was
-    replaced during the request, and `CommitStateUnknown` if it was closed and then the name could not be removed."""
+    catalog from the realm. Raises the errors of `Sessions.open_catalog`, `NamespaceNotEmpty` for any other catalog,
+    `CatalogChanged` if it was removed or replaced during the request, and `CommitStateUnknown` if it was closed and
+    then the name could not be removed."""
     name = context.params["catalog"]
     session = await context.sessions.open_catalog(name)
     await session.head()  # checks the caller's rights before anything of the realm is read

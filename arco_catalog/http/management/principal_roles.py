@@ -55,7 +55,8 @@ async def principals(context: RequestContext) -> Response:
 
 
 async def catalog_roles(context: RequestContext) -> Response:
-    """Returns the catalog roles that a principal role has in a catalog. Raises `NotFound` if either does not exist."""
+    """Returns the catalog roles that a principal role has in a catalog. Raises `NotFound` if either does not exist;
+    for an unknown catalog `Forbidden` instead, if the caller may not list catalogs."""
     session = context.sessions.open_realm()
     role = await principal_roles.PRINCIPAL_ROLE.find(session, context.params["principal-role"])
     catalog = await context.sessions.open_catalog(context.params["catalog"], is_authorized=True)

@@ -24,8 +24,9 @@ _LOG = logging.getLogger(__name__)
 
 
 async def list_(context: RequestContext) -> Response:
-    """Returns a page of the generic tables of a namespace. Raises `NoSuchNamespace`, and `BadRequest` for an invalid
-    query."""
+    """Returns a page of the generic tables of a namespace. Without `pageToken` all are in one page. Tables that
+    the caller may not see are left out, so a page may be empty before the last. Raises `NoSuchNamespace`, and
+    `BadRequest` for an invalid query."""
     listed = await list_relations(context.sessions.open(), context.namespace, KIND, paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
@@ -33,7 +34,7 @@ async def list_(context: RequestContext) -> Response:
 async def create(context: RequestContext) -> Response:
     """Creates the generic table that the body describes, and returns it with credentials for its files, if the client
     requests them. A failure to make the credentials is logged, and the response then has none. Raises `BadRequest`,
-    `Unsupported` if the client requests credentials and this catalog vends none, and the errors of
+    `Unsupported` if the client requests credentials and this server vends none at all, and the errors of
     `create_generic_table`."""
     fields = context.fields
     table = GenericTable(
@@ -60,8 +61,8 @@ async def create(context: RequestContext) -> Response:
 
 async def load(context: RequestContext) -> Response:
     """Returns the description of a generic table and, if the client requests them, credentials for its files. Raises
-    `NoSuchTable`; if the client requests credentials, `Unsupported` if this catalog vends none, and `Forbidden` if the
-    caller gets none."""
+    `NoSuchTable`; if the client requests credentials, `Unsupported` if this server vends none at all, and the errors of
+    `_with_credentials`."""
     name, vending, session = context.path_name("generic-table"), _vending(context), context.sessions.open()
     body: JsonObject = {"table": await load_generic_table(session, context.namespace, name)}
     return json_response(body) if vending is None else await _with_credentials(context, session, vending, name, body)
@@ -75,7 +76,7 @@ async def drop(context: RequestContext) -> Response:
 
 def _vending(context: RequestContext) -> "Vending | None":
     """Returns the service that makes credentials, or None if the client requests none. Raises `Unsupported` if it
-    requests them and this catalog vends none, and an error if it requests another way of access."""
+    requests them and this server vends none at all, and an error if it requests another way of access."""
     if not wants_credentials(context.headers):
         return None
     made = None if context.sessions.realm is None else context.sessions.realm.deployment.vending
@@ -90,9 +91,10 @@ def _vending(context: RequestContext) -> "Vending | None":
 async def _with_credentials(
     context: RequestContext, session: Session, vending: "Vending", name: str, body: JsonObject
 ) -> Response:
-    """Returns the response with credentials for the table's files. Raises `Forbidden` if the caller may not open them,
-    if the table has no allowed location, or if none can be vended, because a client that requests access must get it or
-    an error."""
+    """Returns the response with credentials for the table's files. Raises the errors of
+    `delegation.credentials`, as when the cloud denies them, and `Forbidden` if the caller may not open the files, if
+    the table has no allowed location, or if none can be vended for the catalog's storage, because a client that
+    requests access must get it or an error."""
     from arco_catalog.operations.delegation import credentials, generic_table_access
 
     access = await generic_table_access(session, context.namespace, name)

@@ -10,8 +10,9 @@ from arco_catalog.planning.notifications import Event, Notification
 
 async def send(context: RequestContext) -> Response:
     """Applies a notification about a table that another catalog owns. The `metadata` in the body is ignored: the
-    catalog reads the metadata file itself. Raises `BadRequest` for an invalid body, also one that names another table
-    than the path, and the errors of `notify`."""
+    catalog reads the metadata file itself, but not to drop a table. A notification of type VALIDATE changes nothing,
+    and the file is not read. Raises `BadRequest` for an invalid body, also one that names another table than the path,
+    and the errors of `notify`."""
     event = Event(context.fields.required("notification-type", one_of(*Event)))
     payload = Fields(context.fields.required("payload", OBJECT), "request.payload")
     named = payload.required("table-name", STRING)

@@ -75,16 +75,16 @@ async def detach(context: RequestContext) -> Response:
 
 async def applicable(context: RequestContext) -> Response:
     """Returns a page of the policies that apply to the target in the query; with `policyType` only policies of this
-    type. Raises `BadRequest` for a type that `canonical_type` does not accept and for an invalid target or page, and
-    the errors of `applicable_policies`."""
+    type. Without `pageToken` all are in one page. Raises `BadRequest` for a type that `canonical_type` does not accept
+    and for an invalid target or page, and the errors of `applicable_policies`."""
     target = applicable_to(context)
     listed = await applicable_policies(context.sessions.open(), target, _type(context), paging(context))
     return json_response({"applicable-policies": listed.items, "next-page-token": listed.next_page_token})
 
 
 def _policy_text(context: RequestContext) -> PolicyText:
-    """Returns the description and the content of a policy from the body, None for a missing one. Rejects one
-    that is no string."""
+    """Returns the description and the content of a policy from the body, None for a missing one. Null counts
+    as missing, and any other value but a string raises `BadRequest`."""
     return PolicyText(context.fields.optional("description", STRING), context.fields.optional("content", STRING))
 
 

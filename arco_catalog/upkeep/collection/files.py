@@ -15,8 +15,8 @@ async def remove_metadata_file(run: Run, entity: str, location: str, known_ms: i
     """Deletes a metadata file that an entity made and no longer refers to, unless another table may have registered it.
     `known_ms` is when the object that names the file was written: an object from a backup may name a file that became
     current after the backup, and such a file stays (docs/design/collection.md#rule-15). Returns true if the file was
-    deleted or did not exist; false if it stays or is in no store of this catalog. A dry run only counts the file, does
-    not look for such a registration, and returns true."""
+    deleted or did not exist; false if it stays or is in no store of this catalog. A dry run only counts the file, and
+    returns the same, but does not look for such a registration."""
     restoration = (await run.session.state.head()).restoration
     if restoration is not None and restoration.is_of_the_backup(known_ms):
         return False

@@ -57,7 +57,8 @@ class Marker:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the last slot has the final answer to the request, and not the mark of a collection."""
+        """Whether slot 0 exists and the last slot is final: it has the answer to the request, or an object in place of
+        it other than the mark of a collection."""
         return bool(self.slots) and self.last.final and not self.is_closed
 
     @property
@@ -89,7 +90,8 @@ class _OldestSlot:
 async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
     """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin; a dry run only counts
     them. A marker without a final answer is closed and fenced first, and is kept while the last slot is younger than
-    the margin. Returns the first time of a slot of the remaining markers, by the store; None if none remains."""
+    the margin. Returns the first time of a slot of the remaining markers, by the store, where one without slot 0 may
+    count by a later slot; None if none remains."""
     oldest = _OldestSlot()
     async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:
@@ -129,9 +131,9 @@ def _by_marker(page: Sequence[Listed]) -> dict[str, list[Listed]]:
 
 async def _collect(run: Run, entities: Entities, due: Sequence[Due], *, now_ms: int) -> Sequence[int]:
     """Deletes the markers of one batch that are old enough when they are read; unfinished ones are closed and fenced
-    first, and are kept if a fence may be missing. A dry run only counts them. Returns a time for each marker that is
-    kept: that of slot 0, or of another slot if slot 0 is missing or can't be read. A marker that another run has
-    deleted is in neither."""
+    first, and are kept if the last slot is younger than the margin, or a fence may be missing. A dry run only counts
+    them. Returns a time for each marker that is kept: that of slot 0, or of another slot if slot 0 is missing or can't
+    be read. A marker that another run has deleted is in neither."""
     limit_ms = run.retention.with_margin(run.retention.markers_ms)
     read = await run.each(due, lambda each: run.unless_unreadable(each[0], _read(run, *each)))
     gone: list[Marker] = []

@@ -118,8 +118,8 @@ async def _walk(run: Run, entities: Entities, batch: Sequence[Receipt]) -> None:
 
 async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]) -> None:
     """Deletes the pending receipts of commits that have a committed receipt or never applied, with the metadata file
-    and the manifest list of the latter. The others are kept, and so are ones that can't be read, or with a file that
-    must stay. A dry run only counts."""
+    and the manifest list of the latter. The others are kept, and so are ones that can't be read, or with a metadata
+    file that must stay. A dry run only counts."""
     announced = await _read(run, batch)
     await _walk(run, entities, announced)
     fates = await run.each(announced, lambda each: run.unless_unreadable(each.listed.key, _fate(run, entities, each)))
@@ -129,8 +129,9 @@ async def _collect_pending(run: Run, entities: Entities, batch: Sequence[Listed]
 
 async def _fate(run: Run, entities: Entities, pending: Receipt) -> Fate:
     """Decides about a pending receipt: its commit has a committed receipt (`Fate.RECEIPTED`), or never applied
-    (`Fate.LOST`); the files of the latter are deleted, and by a dry run only counted. The receipt is kept
-    (`Fate.KEPT`) if nothing is known about the commit, or the file must be kept."""
+    (`Fate.LOST`); the files of the latter are deleted, and by a dry run only counted. The receipt is kept (`Fate.KEPT`)
+    if nothing is known about the commit, or the metadata file must be kept; a manifest list that is kept does not
+    count."""
     walked = await entities.ensure_walked(pending.entity, pending.listed.written_ms)
     if walked is None and (
         await run.exists(run.paths.pointer(pending.entity)) or not await entities.is_nameless(pending.entity)

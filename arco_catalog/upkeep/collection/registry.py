@@ -43,9 +43,9 @@ class History:
 
 async def collect_registry(run: Run, pipeline: PipelineProgress) -> None:
     """Deletes old registry commits that never were HEAD, and commits past the retention of receipts that the pipeline
-    has read and that no kept one is computed from; then the segments and values to which neither HEAD nor the HEAD of a
-    week ago refers, unless the latter is unknown or can't be read. Before that, fences the registry if HEAD is too old,
-    except in a dry run, which only counts. Does nothing if there is no registry yet."""
+    has read and that no kept one is computed from; then the old segments and values to which neither HEAD nor the HEAD
+    of a week ago refers, unless the latter is unknown or can't be read. Before that, fences the registry if HEAD is too
+    old, except in a dry run, which only counts. Does nothing if there is no registry yet."""
     found = await run.session.state.store.get(run.paths.manifest)
     if not isinstance(found, Found):
         return
@@ -103,10 +103,11 @@ async def _head_as_of(run: Run, history: History, sequence: int) -> RegistryStat
 
 
 async def _collect_commits(run: Run, history: History, pipeline: PipelineProgress) -> None:
-    """Deletes registry commits that never were HEAD, and old ones that the pipeline has read and no later commit is
-    computed from; a dry run only counts them. If the history has a gap, commits that are not in it are deleted only
-    when they are as old and the pipeline has read all commits of the gap. Keeps the commits of HEAD and of the newest
-    commit with an object that is a week old, whose sequence number it sets in `history.past`."""
+    """Deletes old registry commits that never were HEAD, and older ones that the pipeline has read and no later commit
+    is computed from; a dry run only counts them. If the history has a gap, a commit that it does not list may be in the
+    gap, and is deleted only if it is as old and the pipeline has read all commits of the gap. Keeps the commits of HEAD
+    and of the newest commit with an object that is a week old, and sets `history.past` to the sequence number of the
+    latter."""
     past: tuple[int, Listed, bool] | None = None
     prefix = run.paths.registry_commits
     needed_from = await _needed_from(run, history, pipeline)

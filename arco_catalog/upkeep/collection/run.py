@@ -101,8 +101,8 @@ class Run:
         return results
 
     async def unless_unreadable(self, name: str, look: Coroutine[None, None, T]) -> T | None:
-        """Returns the result of `look`. If a record can't be read, counts `name` as one that can't be read and returns
-        None: callers then keep the object."""
+        """Returns the result of `look`. If that raises `CatalogError`, `CommitStateUnknown` or `MalformedJson`, counts
+        `name` as a record that can't be read and returns None: callers then keep the object."""
         try:
             return await look
         except (CatalogError, CommitStateUnknown, MalformedJson) as error:

@@ -50,7 +50,9 @@ class CollectionStats:
 
     @property
     def left(self) -> int:
-        """The number of objects of the catalog's state that the collection listed and left."""
+        """The number of objects of the catalog's state that the collection listed, less the collected ones. It may be
+        more than are left: a marker or task counts as one collected object, and some objects are listed more than
+        once."""
         return self.listed - sum(each.count for kind, each in self.kinds.items() if kind not in NOT_LISTED)
 
     @property

@@ -66,7 +66,8 @@ class DelegatedPurge:
     @classmethod
     def parse(cls, body: JsonObject) -> Self:
         """Reads a `TaskPayload` of the service's API. Raises an error if a required field is missing, a field is
-        invalid, the operation is unknown, or `config`, or all the rest, has more than `MAX_BYTES` bytes."""
+        invalid, the operation is unknown, or `config`, or all other fields that are kept, have more than `MAX_BYTES`
+        bytes; fields that are not kept, such as most of `metadata`, don't count."""
         request = Fields(body)
         common = Fields(request.required("common_payload", OBJECT), "request.common_payload")
         operation = common.required("operation_type", one_of(*TASK_TYPES))

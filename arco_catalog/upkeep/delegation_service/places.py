@@ -43,9 +43,9 @@ class Places:
     catalogs: Catalogs
 
     def roots(self, locations: Sequence[str]) -> list[Location]:
-        """Returns the operator's allowed locations in which these locations lie, without repetition. Raises `Forbidden`
-        for a location outside all of them, for a whole bucket, and for one that would mean another location when it is
-        decoded."""
+        """Returns the operator's allowed locations in which these locations lie, without repetition; of nested ones,
+        only the first by the operator's order. Raises `Forbidden` for a location outside all of them, for a whole
+        bucket, and for one that would mean another location when it is decoded."""
         found = dict[Location, None]()
         for text in locations:
             location = self.check(text)

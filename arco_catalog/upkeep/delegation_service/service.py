@@ -103,9 +103,9 @@ class DelegationService:
         """Accepts a purge as a task, and starts to execute it in the background unless it has ended or is running here.
         Returns the task, the same for repeated submissions of a purge. One that has failed continues; if the
         idempotency key was sent before, only after lost credentials. Raises `Forbidden` and `BadRequest` for a purge
-        that is not allowed, `LocationHeld` for locations of the deployment's catalogs, `Unavailable` if one of
-        these can't be opened, `TooManyRequests` if this process executes too many tasks, `KeyReused` or
-        `CommitStateUnknown` for a key that can't be used, and `StoreError`."""
+        that is not allowed; only if it has no task yet, `LocationHeld` for locations of the deployment's catalogs, and
+        `Unavailable` if one of these can't be opened; `TooManyRequests` if this process executes too many tasks,
+        `KeyReused` or `CommitStateUnknown` for a key that can't be used, and `StoreError`."""
         task = purge.task_id(caller)
         roots = self._access.places.roots([purge.location, purge.metadata_location])
         location = self._access.places.check(purge.location)
@@ -172,8 +172,9 @@ class DelegationService:
 
     async def sweep_once(self) -> None:
         """Lets every task fail whose process is gone, since the credentials were lost with it, reports them to the
-        observer, and removes old hints without a task. A running process continues its tasks within seconds, so a task
-        that has been due for the length of a lease has no process. Raises `StoreError`, and `CatalogError`."""
+        observer one by one, and removes old hints without a task. A running process continues its tasks within seconds,
+        so a task that has been due for the length of a lease has no process, unless it runs here. Raises `StoreError`,
+        and `CatalogError`."""
         state = self._session("open").state
         worker = self._worker(self._state, {TABLE_PURGE: WithoutCredentials()})
         due = [hint async for hint in all_hints(state) if hint.task not in self._running and self._is_lost(hint)]

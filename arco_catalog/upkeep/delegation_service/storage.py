@@ -71,11 +71,10 @@ def storage_for(
     location: Location, config: Mapping[str, str], operator: Mapping[str, str], allowed_endpoints: Sequence[str]
 ) -> Storage:
     """Returns the environment that opens the store of a location with the credentials in `config`, and as secrets all
-    values in `config` of eight characters or more. `operator` has the service's own environment variables, of which the
-    ones for endpoints, regions, clients and proxies are used, and no credentials. A location of a scheme without
-    credentials needs none, and the result then has no secrets. Raises `CredentialsMissing` if `config` has no
-    credentials for the location, and `BadRequest` if it names an endpoint that the operator does not allow, or an
-    invalid region."""
+    values in `config` of eight characters or more; without credentials or secrets for a scheme that needs none. Of
+    `operator`, the service's own environment, only variables for endpoints, regions, clients and proxies are used; an
+    S3 endpoint or region in `config` replaces the operator's. Raises `CredentialsMissing` if `config` has none for the
+    location, and `BadRequest` for an endpoint that the operator does not allow, or an invalid region."""
     environment = {name: operator[name] for name in _OF_OPERATOR if operator.get(name)}
     environment.update(_endpoint(config, environment, allowed_endpoints))
     keys = _CREDENTIALS.get(location.scheme)

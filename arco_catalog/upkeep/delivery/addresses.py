@@ -23,7 +23,8 @@ def is_public(address: str) -> bool:
 
 def is_usable(address: str) -> bool:
     """Whether a webhook may have an IP address if private ones are allowed: any but link-local and other ones by which
-    clouds give credentials to machines, multicast ones, and the unspecified one."""
+    clouds give credentials to machines, multicast ones, the unspecified one, and IPv6 addresses in which such an IPv4
+    address is embedded."""
     return not any(
         each.is_link_local or each.is_multicast or each.is_unspecified or _is_in(each, _OF_CLOUDS)
         for each in _all_of(address)

@@ -102,8 +102,8 @@ class _Delivery:
         """The key of a dead letter that was stored since the cursor was."""
 
     def result(self, again_ms: int | None, *, failed: bool = False) -> DeliveryResult:
-        """Returns the result of the delivery: the counts until now, the time from which to go on, and whether the
-        receiver has failed."""
+        """Returns the result of the delivery: the counts until now, the time from which to go on, and whether it
+        stopped because of the receiver, or because the filter or the feed can't be used."""
         return DeliveryResult(self._accepted, self._set_aside, again_ms, failed)
 
     async def run(self, event_filter: EventFilter, sink: Sink) -> DeliveryResult:
@@ -184,8 +184,8 @@ class _Delivery:
 
     async def _save(self) -> None:
         """Stores the subscription if the stored one is still that which was read or written last, and notes the new
-        version. Raises `SubscriptionConflict` if it is not, and then deletes the newest dead letter if the subscription
-        was removed; raises `StoreError`, and `CommitStateUnknown`."""
+        version. Raises `SubscriptionConflict` if it is not, and then, if the subscription was removed, deletes the dead
+        letter that was added since the last call, if any; raises `StoreError`, and `CommitStateUnknown`."""
         session, subscription = self._open_session(), self.subscription
         state, key = session.state, session.state.paths.subscription(subscription.name)
         outcome = await state.swap(key, subscription.body, self._version)

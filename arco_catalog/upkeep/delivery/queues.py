@@ -51,7 +51,8 @@ FORMS = {
 def queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sink | None:
     """Returns the queue or topic of this name, with the credentials of the environment; None if the name is of
     something else. Imports only the modules of its service. Raises `ValueError` for a name that is none by its form, or
-    whose library is not installed, and `ValueError` or `StoreError` for credentials that can't be used."""
+    whose library is not installed, and `ValueError` or `StoreError` for variables of Google or Azure that can't be
+    parsed or used; other faults of credentials appear when a message is sent."""
     queue = _queue_of(name, environment, now_ms)
     host = urlsplit(name).hostname or ""
     form = next((form for part, form in FORMS.items() if name.startswith(part) or part in host), None)
@@ -61,7 +62,8 @@ def queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int
 
 
 def _queue_of(name: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sink | None:
-    """Returns the queue or topic of this name; None if the name has not the form of one. Raises as `queue_of` does."""
+    """Returns the queue or topic of this name; None if the name has not the form of one, also where `queue_of` then
+    raises `ValueError` for the form. Raises the other errors of `queue_of`."""
     if name.startswith("kafka:"):
         return _topic_of_kafka(name, environment)
     if name.startswith("arn:"):

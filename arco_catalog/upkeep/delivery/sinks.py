@@ -14,14 +14,15 @@ credentials."""
 
 def sinks_from_env(environment: Mapping[str, str], runtime: Runtime) -> Sinks | None:
     """Returns the function that makes the receivers of subscriptions, with the credentials in the environment
-    variables; None where these do not turn the event feed on. Raises `ValueError` for wrong variables."""
+    variables; None where these do not turn the event feed on. Raises `ValueError` for a wrong value of ARCO_EVENTS;
+    other variables are read when a receiver is made, or when it sends."""
     return sinks_from(environment, runtime.now_ms) if EVENTS.read(environment) else None
 
 
 def sinks_from(environment: Mapping[str, str], now_ms: Callable[[], int]) -> Sinks:
     """Returns the function that makes the receiver of a subscription: a queue or topic with the credentials of this
-    environment, or else a webhook. It raises `ValueError` for a subscription that names none of these or has no secret
-    for a webhook, and `StoreError` for wrong credentials."""
+    environment, or else a webhook. It raises `ValueError` for a subscription that names none of these or has no usable
+    secret for a webhook, and raises as `queue_of` does, which does not find all wrong credentials."""
 
     def make(subscription: Subscription) -> Sink:
         # Imported here: most processes deliver nothing.

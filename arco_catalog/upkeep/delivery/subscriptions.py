@@ -33,8 +33,9 @@ def _receiver_errors(receiver: str) -> Iterator[None]:
 
 
 def is_signed(receiver: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bool:
-    """Whether what a receiver gets is signed with a secret of its subscription: if it is a webhook, not a queue or a
-    topic. Raises `BadRequest` for the name of a queue or topic that can't be used, and `StoreError` for credentials."""
+    """Whether what a receiver gets is signed with a secret of its subscription: true for any text that is not of a
+    queue or topic, which counts as a webhook, and may be no URL. Raises `BadRequest` for the `ValueError` of
+    `queue_of`, which is about the name or variables of a queue or topic, and `StoreError`."""
     with _receiver_errors(receiver):
         return queue_of(receiver, environment, now_ms) is None
 
@@ -121,8 +122,8 @@ async def resend(
 
 
 def described(subscription: Subscription) -> JsonObject:
-    """Returns a subscription as JSON for people and programs, without its secret, id and token, and without the query
-    of a webhook's URL, which often has a secret."""
+    """Returns a subscription as JSON for people and programs, without `secret`, `id`, `token`, `allows_private` and
+    `tries`, and with `...` in place of the query of a webhook's URL, which often has a secret."""
     address, query, _ = subscription.sink.partition("?")
     return {
         "name": subscription.name,

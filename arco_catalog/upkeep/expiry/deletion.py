@@ -107,8 +107,8 @@ class FileDeletion:
 
     async def delete(self) -> DeletionProgress:
         """Deletes the files step by step from the position in the checkpoint, and returns the progress at the end, with
-        the counts of all leases. Raises `TaskFailed` if a file that names others can't be read, `LeaseLost`, and
-        `StoreError`."""
+        the counts of all leases. Raises `TaskFailed` if a file that names others can't be read or there are too many
+        files or manifests, `LeaseLost`, and `StoreError`."""
         while self.progress.step == DATA and self.progress.part < self.progress.parts:
             await self._delete_part()
         while self.progress.step != DONE:
@@ -181,8 +181,9 @@ class FileDeletion:
 
     async def _look(self) -> _Look:
         """Reads what the table and the records of expiries name now; if the table has the metadata files of the last
-        look, returns that one. Raises `TaskFailed` for a missing manifest list or a file that can't be read, and
-        `StoreUnavailable` if the table changes meanwhile."""
+        look, returns that one. Raises `TaskFailed` for a missing manifest list, a file that can't be read or too many
+        manifests, and `StoreUnavailable` if the table changes meanwhile, or the pointer or a metadata file is
+        missing."""
         session = self._execution.session()
         metadata = (*await metadata_files(session, await session.state.pointer(self._entity)),)
         if self._last is None or self._last.metadata != metadata:
@@ -190,10 +191,11 @@ class FileDeletion:
         return self._last
 
     async def _read(self, metadata: tuple[str, ...]) -> _Look:
-        """Reads what the table names now, and what the records of expiries name, and returns the manifests, manifest
-        lists and statistics files that expired snapshots alone need. Raises `StoreUnavailable` if the pointer or a
-        metadata file is missing, or the table changes while it is read, and `TaskFailed` if one of the manifest lists
-        that the table names is missing, if one of all these lists can't be read, or for too many manifests."""
+        """Reads what the table names now, and what the records of expiries name. Returns the table's manifests, further
+        ones of snapshots that other tasks removed not long ago, and the manifests, manifest lists and statistics files
+        that expired snapshots alone need. Raises `StoreUnavailable` if the pointer or a metadata file is missing, or
+        the table changes while it is read, and `TaskFailed` if one of the manifest lists that the table names is
+        missing, if one of all these lists can't be read, or for too many manifests."""
         reached = await named_by(self._execution, metadata)
         if reached.gone or not metadata:
             raise StoreUnavailable(
@@ -279,7 +281,8 @@ class FileDeletion:
         await self._execution.progress({**self._execution.checkpoint, "deletion": self.progress.to_json()}, files)
 
     async def _save(self, progress: DeletionProgress) -> None:
-        """Saves the progress in the task."""
+        """Makes `progress` the present one, with the counts of files deleted up to now, and saves it as one field of
+        the task's checkpoint, which keeps the others."""
         self.progress = replace(progress, removed=self._removal.progress)
         await self._execution.save({**self._execution.checkpoint, "deletion": self.progress.to_json()})
 

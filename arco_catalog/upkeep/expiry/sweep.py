@@ -67,8 +67,8 @@ def _period(task: Task) -> str:
 
 async def _look(execution: Execution, table: LiveTable, policies: PolicyReader, period: str) -> None:
     """Makes the task of a table if something of it has expired by the policy, and counts the table in the checkpoint;
-    one without a policy is not counted. A table or policy that can't be read counts as a failure, and the checkpoint
-    names the table, unless it has `MAX_UNREADABLE` already."""
+    one without a policy is not counted. A table or policy that can't be read counts as a failure instead, and the
+    checkpoint names the table, unless it has `MAX_UNREADABLE` already."""
     session, checkpoint = execution.session(), execution.checkpoint
     try:
         policy = await policies.of(table.namespace, table.name)
@@ -103,7 +103,8 @@ class Sweeps:
 
     async def submit_due(self, session: Session) -> None:
         """Makes the task of today's sweep, unless it exists, this process searched less than `LOOK_AGAIN_MS` ago, the
-        catalog is a copy, or no policy requires it. Raises `StoreError`, and `CatalogError`."""
+        catalog is a copy, or no policy of snapshot expiry, enabled or not, is attached to anything. Raises
+        `StoreError`, and `CatalogError`."""
         now_ms = self._runtime.boot_ms()
         if self._look_ms is not None and now_ms < self._look_ms:
             return

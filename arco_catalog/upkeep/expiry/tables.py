@@ -34,7 +34,8 @@ class LiveTable:
 
 async def own_tables(session: Session, index: Index, after: str = "") -> AsyncGenerator[tuple[str, LiveTable], None]:
     """Yields the tables of the catalog by their keys in the index, in order, beginning after the key `after`: without
-    the pipeline's own, tables that follow another catalog, and names that a transaction has not settled."""
+    views, tables of another format, the pipeline's own, tables that follow another catalog, and names that a
+    transaction has not settled."""
     async with aclosing(entries_in(session.state, index, "relation\n")) as entries:
         async for key, value in entries:
             if key > after and (table := own_table(*name_in(key), RelationEntry(value))) is not None:

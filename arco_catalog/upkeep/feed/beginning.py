@@ -85,9 +85,10 @@ async def _append(
 
 
 async def existing_entities(session: Session, head: RegistryState, cursors: FeedCursors) -> tuple[Sequence[str], bool]:
-    """Returns the tables and views with a pointer, live or dropped, that HEAD has and of which the feed has no cursor,
-    and whether these are all: no transaction that creates some is undecided. Leaves out those of transactions that did
-    not commit, and first aborts pending ones without a valid lease."""
+    """Returns the tables and views, live, dropped or purged, that HEAD has and of which the feed has no cursor, without
+    tables that never have a pointer (the pointer of a purged one is gone); and whether these are all: no transaction
+    that creates some is undecided. Leaves out those of transactions that did not commit, and first aborts pending ones
+    without a valid lease."""
     found: list[str] = []
     outcomes: dict[str, bool | None] = {}
     for kind in ("relation\n", "tombstone\n"):

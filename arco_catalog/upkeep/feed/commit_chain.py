@@ -179,7 +179,7 @@ class Search:
 
     @property
     def kept(self) -> int:
-        """The number of files that the search keeps."""
+        """The number of files of the walk that the search keeps, without the locations that it has from segments."""
         return len(self._walk.trail)
 
     @property

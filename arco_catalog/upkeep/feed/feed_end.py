@@ -81,7 +81,8 @@ class FeedEnd:
 
     @property
     def has_begun(self) -> bool:
-        """Whether each table and view that existed when the feed was started has its beginning in the feed."""
+        """Whether each table and view that existed when the feed was started has a beginning in the feed. False once
+        the registry's history has a gap, until the tables and views without a cursor have a beginning after that."""
         return self.last is not None and self.last.begun
 
     @property

@@ -25,7 +25,8 @@ async def check(examination: Examination, data: Scope | None = None) -> Findings
 async def check_stored(examination: Examination, data: Scope | None = None) -> Findings:
     """Checks the state of a catalog: the registry, the tables and views that it names, tasks, and other records. Yields
     the findings. If `data` selects only some tables, checks only the registry, by which the tables are found. Raises
-    `NoSuchTable` if a name in `data.tables` is that of no Iceberg table or view in the registry, and `StoreError`."""
+    `NoSuchTable` after the findings if a name in `data.tables` is that of no Iceberg table or view in the registry,
+    live or dropped, and the registry's index could be read completely; and `StoreError`."""
     parts = (examine_registry, examine_relations, examine_tasks, examine_records, examine_feed)
     for part in parts[:1] if data is not None and data.is_part else parts:
         async for finding in part(examination):

@@ -91,7 +91,7 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
 
 def _note(examination: Examination, seen: _IndexFacts, key: str, entry: JsonObject) -> None:
     """Adds the facts from one entry of the index to `seen` and to the examination. Raises `InternalError` for an entry
-    that lacks a field."""
+    without a field from which a fact is read; the privileges of a grant are no such field."""
     kind, _, rest = key.partition("\n")
     parent, _, name = rest.partition("\n")
     levels = tuple(parent.split("\t")) if parent else ()

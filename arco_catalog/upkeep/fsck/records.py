@@ -121,8 +121,9 @@ async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
 
 async def _examine_receipt(examination: Examination, key: str) -> Sequence[Finding]:
     """Returns the findings about a receipt: its form and key, and of a committed one, that the metadata file that it
-    replaced is not current, and has a receipt. An OpenLineage event at the key is examined as such. There are no
-    findings about an object that was deleted since the listing."""
+    replaced is not current, and has a receipt where one must exist: not a moment after the commit, for a registered
+    file, without a readable pointer, in a purge, or after a collection. An OpenLineage event at the key is examined as
+    such. There are no findings about an object that was deleted since the listing."""
     if examination.paths.is_lineage_event(key):
         return await _examine_lineage_event(examination, key)
     found = await examination.read(key)

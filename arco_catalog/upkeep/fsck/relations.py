@@ -49,8 +49,9 @@ async def examine_relations(examination: Examination) -> Findings:
 
 async def _examine(examination: Examination, relation: Relation) -> Sequence[Finding]:
     """Returns the findings about one table or view: the pointer, the metadata file, the claim of a registration, and
-    the receipt unless the pointer was written just now. A purged one has no objects any more; of one that is being
-    purged, only the pointer is examined. Adds a readable pointer to `examination.current`."""
+    the receipt unless the pointer was written just now or names the registered file. A purged one has no objects any
+    more; of one that is being purged, only the pointer is examined. Adds a readable pointer to
+    `examination.current`."""
     if relation.state == PURGED:
         return []
     key = examination.paths.pointer(relation.entity)
@@ -93,8 +94,8 @@ async def _undecidable(examination: Examination, pointer: Pointer) -> Sequence[F
 
 
 async def _examine_file(examination: Examination, relation: Relation, pointer: Pointer) -> list[Finding]:
-    """Returns the findings about the metadata file that a pointer names: it must exist and fit the pointer, and the
-    manifest lists that it names must exist."""
+    """Returns the findings about the metadata file that a pointer names: it must exist, be readable and in reach, and
+    fit the pointer, and the manifest lists that it names must exist."""
     location, session = pointer.metadata.location, examination.session
     examination.examined += 1
     try:

@@ -29,7 +29,8 @@ class Roles:
 
     def note(self, kind: str, parent: str, name: str, entry: JsonObject) -> None:
         """Adds an entry of the index to the examination if it is of a role, a grant, a principal or an attachment of a
-        policy; ignores entries of other kinds. Raises `InternalError` for an entry that lacks a field."""
+        policy; ignores entries of other kinds. Raises `InternalError` for a role, a principal or a reference to a
+        principal that lacks a field; the fields of grants and attachments are not read."""
         if kind in OTHER_SIDE or kind in OTHER_SIDE.values():
             self._sides[kind][parent, name] = entry
         elif kind in ("catalog-role", "principal-role"):
@@ -43,7 +44,7 @@ class Roles:
 
     def misfits(self) -> Iterator[str]:
         """Yields a sentence for each inconsistency between the added entries: an entry on one side only, sides with
-        different privileges, a role that does not exist, and the ones in the records of principals."""
+        different privileges, a grant to a role that does not exist, and the ones in the records of principals."""
         for kind, other in OTHER_SIDE.items():
             one, another = self._sides[kind], self._sides[other]
             for left, right in sorted({*one, *((right, left) for left, right in another)}):

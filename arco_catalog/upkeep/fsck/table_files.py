@@ -292,7 +292,8 @@ class _NamedFiles:
 
 
 def _named_files(document: JsonObject, *, registered_from: str | None) -> _NamedFiles:
-    """Returns the files that a metadata file names, without log entries from before a registration."""
+    """Returns the files that a metadata file names, without log entries up to the file from which the table was
+    registered, which is left out, too."""
     files = table.logged_files(document)
     first = files.index(registered_from) + 1 if registered_from in files else 0
     logged = [

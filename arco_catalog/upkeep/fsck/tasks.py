@@ -161,7 +161,8 @@ class _Look:
 
     async def _examine_last(self, last: _Last) -> Sequence[Finding]:
         """Returns the findings about the task by the last version: that its tombstone names a later one, that a task
-        that is over still has a hint, that another has none, or that a due purge has no tombstone."""
+        that is over still has a hint, that another has none, or that a due purge has no tombstone; and the finding of
+        `_examine_end` about a task that is over."""
         task, tombstone = last.task, self._tombstone
         if tombstone is not None and _fence(tombstone) > task.number:
             reason = f"{_called(tombstone)}: version {_fence(tombstone)} was written into its tombstone"
