@@ -80,7 +80,7 @@ def parse_changes(
 ) -> tuple[tuple[T, ...], tuple[U, ...], tuple[str, ...], tuple[str, ...]]:
     """Reads the body of a commit to a table or view by these parsers of requirements and updates. Returns the
     requirements, the updates, and the names of both, in the order of the request. Raises as `parse_commit` does, but
-    lets other requirements through beside `assert-create`."""
+    lets other requirements through with `assert-create`."""
     request = Fields(check(OBJECT, body, "request"))
     required = NamedObjects.read(request, "requirements", "type", requirements, MAX_REQUIREMENTS)
     changed = NamedObjects.read(request, "updates", "action", updates, MAX_UPDATES)

@@ -105,7 +105,7 @@ def outside(paths: Sequence[Location], locations: Collection[str]) -> list[Locat
 def merged(loans: Loans, added: Iterable[Location], within: Location | None = None) -> Loans:
     """Returns the loans with these paths added, except paths that the loans include already. If they are more than
     `MAX_BORROWED` then, the deepest paths with parents below `within`, the location of the namespace, are replaced by
-    these parents, until they fit. Raises `BadRequest` if they are too many and can't be made to fit so; `within` None
+    these parents, until they fit. Raises `BadRequest` if they are too many and can't be cut to fit so; `within` None
     allows no replacement."""
     paths = dict.fromkeys([*loans.locations, *(path.normal for path in added if not loans.cover(path))])
     merged_loans = Loans((*paths,), loans.widened)

@@ -106,7 +106,7 @@ class Pointer:
 
     @property
     def base(self) -> MetadataFile | None:
-        """The metadata file that the current one was made from; None for the first, and after a recovery that did not
+        """The metadata file before the current one; None for the first, and after a recovery that did not
         find it."""
         base = mapping(self.document, "base")
         return MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from arco_catalog.iceberg.errors import BadRequest, CatalogError
+from arco_catalog.iceberg.errors import BadRequest, CatalogError, InternalError
 from arco_catalog.iceberg.json import loads
 from arco_catalog.iceberg.shapes import ANY, STRING, Fields
 from arco_catalog.operations.catalogs import Inventory
@@ -132,8 +132,10 @@ async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
 async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
     """Writes the missing receipts of an entity in the catalog that has it, or, if none has it, tries the last one that
     can be opened, which does not permit it. Logs and passes over catalogs that can't be opened. Raises `BadRequest` if
-    no catalog has the entity, or none can be opened."""
+    no catalog has the entity, or none can be opened, and `InternalError` if the search in a catalog raised that, as
+    for a corrupt HEAD, and no other one has the entity."""
     session: Session | None = None
+    failure: InternalError | None = None
     for catalog in workplace.inventory.catalogs:
         try:
             session = catalog.open().session(workplace.request, ALLOW_ALL)
@@ -145,8 +147,14 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
                 error.message,
             )
             continue
-        if len(workplace.inventory.catalogs) > 1 and await is_named(session, entity):
-            break
+        try:
+            if len(workplace.inventory.catalogs) > 1 and await is_named(session, entity):
+                break
+        except InternalError as error:
+            failure = error
+    else:
+        if failure is not None:
+            raise failure
     if session is None:
         raise BadRequest(f"no catalog can be opened that could have the table or view with the entity id {entity}")
     return await reconcile_one(session, entity, should_stop=workplace.should_stop)

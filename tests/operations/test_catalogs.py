@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest, InternalError, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs, take_inventory
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -14,6 +14,7 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.upkeep.jobs import Workplace, run_job
 from arco_catalog.upkeep.reconcile import reconcile
 from arco_catalog.upkeep.reconcile_all import reconcile_all
+from storage_backends import ANY
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp
@@ -170,4 +171,26 @@ async def test_a_queued_job_walks_every_catalog_or_the_one_that_has_the_entity(a
     assert await restored() == lost
 
     with pytest.raises(BadRequest, match="no table or view has the entity id"):
+        await run_job(json.dumps({**message, "entity": "01KAN0Y7Q2M3C4D5E6F7G8H9JK"}), workplace)
+
+
+async def test_a_queued_job_finds_an_entity_behind_a_catalog_with_a_corrupt_head(app: RealmApp) -> None:
+    assert app.store is not None
+    keys = [entry.key for entry in (await app.store.list("")).entries]
+    [pond] = [key for key in keys if "/iceberg_pointers/" in key][-1:]
+    [lost] = [key for key in keys if "/iceberg/committed/" in key and key.partition("/_catalog/")[0] in pond][-1:]
+    workplace = Workplace(
+        await take_inventory(catalog_over(app), URL), request_until(app, 60_000), app.clock, lambda: False
+    )
+    await app.store.delete(lost)
+    heads = [key for key in keys if key.endswith("/core/manifest.json") and key.partition("/_catalog/")[0] not in pond]
+    for key in heads:
+        if "/_realm/" not in key:
+            await app.store.put(key, b"{", ANY)
+    message = {"version": 1, "work": "reconcile", "entity": pond.rpartition("/")[2].removesuffix(".json")}
+
+    await run_job(json.dumps(message), workplace)
+
+    assert lost in [entry.key for entry in (await app.store.list("")).entries]
+    with pytest.raises(InternalError):
         await run_job(json.dumps({**message, "entity": "01KAN0Y7Q2M3C4D5E6F7G8H9JK"}), workplace)

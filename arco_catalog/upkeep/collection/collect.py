@@ -119,7 +119,7 @@ async def collect_all(
     margin_ms: int = 0,
 ) -> AsyncGenerator[tuple[DeployedCatalog, CollectionStats], None]:
     """Runs `collection` for the catalogs, then the registries, then the delegation service, and yields each with its
-    counts; but the service only if objects were listed there, so not after an error. Each has an equal share of the
+    counts; the service only if objects were listed there, or it failed. Each has an equal share of the
     time that is left until the deadline of `request`; the last `margin_ms` of that time, in which `collection` begins
     nothing new, are in the share of each. A catalog that can't be opened, that is a copy, or whose collection raises
     `InternalError`, as for a corrupt HEAD, is yielded with one record that can't be read, and one that can't be opened

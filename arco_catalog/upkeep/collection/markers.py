@@ -52,7 +52,7 @@ class Marker:
 
     @property
     def oldest_ms(self) -> int:
-        """The time at which the store wrote the oldest slot of the marker."""
+        """The time at which the store wrote the first of the marker's slots."""
         return self.since_ms if self.slots else min(each.written_ms for each in self.late)
 
     @property
@@ -90,8 +90,8 @@ class _OldestSlot:
 async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
     """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin; a dry run only counts
     them. A marker without a final answer is closed and fenced first, and is kept while the last slot is younger than
-    the margin. Returns the first time of a slot of the remaining markers, by the store, where one without slot 0 may
-    count by a later slot; None if none remains."""
+    the margin. Returns the first time of a slot of the remaining markers, by the store; None if none
+    remains."""
     oldest = _OldestSlot()
     async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:

@@ -30,8 +30,8 @@ _LOST = "this registry commit does not exist, and without it manifest.json could
 
 async def examine_registry(examination: Examination) -> Findings:
     """Examines HEAD, the commits, the index and the intents of a registry, yields all findings, and adds the facts that
-    later parts need. If HEAD can't be read, or is missing beside commits, that is the only finding. There is none if
-    HEAD and all commits are missing.
+    later parts need. If HEAD can't be read, or is missing although there are commits, that is the only finding. There
+    is none if HEAD and all commits are missing.
 
     Commits are listed before HEAD is read. A listed commit with a listed child was HEAD by then, so HEAD, which is read
     later, must be one of its descendants.
