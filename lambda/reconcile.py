@@ -26,7 +26,7 @@ def handler(event: object, context: Context) -> JsonObject:
     """Reconciles every catalog that the variables name until the invocation's time is nearly over, and writes a log
     line for every catalog to stdout, which also has metrics unless these are turned off. The event is ignored. Returns
     the counts of all catalogs added up; `stopped` is true if work is left to the next invocation, since the time was
-    over or a catalog could not be opened or read."""
+    over or a catalog could not be opened or has a corrupt HEAD. Raises `StoreError`, which ends the invocation."""
     return asyncio.run(_run(context)).to_json()
 
 

@@ -39,7 +39,8 @@ def handler(event: Mapping[str, object], context: Context) -> JsonObject:
     """Runs the jobs of a batch of SQS records in order, and returns `batchItemFailures` with the ids of the messages of
     failed jobs, which SQS delivers again, up to the limit of the queue; SQS deletes the other messages. An event
     without records is itself the message of one job: returns an empty object, and raises the error of a job that fails,
-    but not `Unfinished`: tasks, or a collection that has deleted something, whose time was over."""
+    but not `Unfinished`: tasks whose time was over, or a collection that has deleted something and ran out of time, or
+    could not open a catalog."""
     if "Records" not in event:
         asyncio.run(_one(dumps(cast(JsonObject, {**event})).decode(), context))
         return {}

@@ -81,9 +81,10 @@ class SparkAntiJoin:
     async def deletion(self, execution: Execution, tombstone: Tombstone) -> AsyncIterator[Deletion]:
         """Reads which files all other tables of the catalog refer to, and opens a deletion of the dropped table's
         files, which leaves out the files that another table refers to. `execution` must hold the lease of the purge's
-        task. On exit, executors drop the rows that they have read. Raises `TaskFailed` for a table of another format
-        at an overlapping location, and `StoreError`; unless the settings trust locations, also `NotYet` if a missing
-        file of another table may still be restored, and `TaskFailed` for a table with a name and no pointer."""
+        task. On exit, executors drop the rows that they have read. Raises `TaskFailed` for a table of another format,
+        or one that follows another catalog's, at an overlapping location, and `StoreError`; unless the settings trust
+        locations, also `NotYet` if a missing file of another table may still be restored, and `TaskFailed` for a table
+        with a name and no pointer."""
         lease = execution.task.lease
         assert lease is not None
         job = PurgeJob(self.config, execution.task.id, lease, tombstone.locations)
@@ -122,9 +123,9 @@ class SharedFiles:
 
     async def read(self, execution: Execution, tables: Sequence[Owner]) -> None:
         """Reads which files these tables refer to, adds them to `rows`, and sets `any`. A table with a missing file is
-        read again if its pointer has changed since, up to `MAX_ROUNDS` times. Files that cannot be read are noted in
-        `unread`. Unless the settings trust locations, missing files of a table's present state are noted in `missing`
-        and in `unread`.
+        read again if its pointer has changed since, in at most `MAX_ROUNDS` rounds with the first. Files that cannot be
+        read are noted in `unread`. Unless the settings trust locations, missing files of a table's present state are
+        noted in `missing` and in `unread`.
 
         Raises `NotYet` if a file of a table's present state is missing and may still be restored, and `TaskFailed` for
         a table that has a name and no pointer, both unless the settings trust locations; and `StoreUnavailable` if a
@@ -203,7 +204,8 @@ class SparkDeletion(Deletion):
 
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
         """Returns these files without the ones to which another table refers, which it counts as not deleted; all of
-        them, without a Spark job, if no file is shared."""
+        them, without a Spark job, if no file is shared. Files outside of the table's locations, or in a catalog's own
+        state, are not looked up, and are in the result: the caller deletes none of them."""
         if not files or not self._shared.any:
             return files
         left: list[ReachedFile] = []

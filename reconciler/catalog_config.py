@@ -94,9 +94,9 @@ class CatalogConfig:
     @asynccontextmanager
     async def catalog(self) -> AsyncIterator[Catalog]:
         """Opens the catalog in this process, and closes it on exit. In a store with a realm it is the realm's catalog
-        with the name `warehouse`. Raises `ValueError` for an invalid URL or prefix, `NotFound` if the realm does not
-        exist or has no such catalog, `BadRequest` if none of that catalog's locations is allowed, and `StoreError`. In
-        a store without a realm, it does not check that the catalog exists."""
+        with the name `warehouse`. Raises `ValueError` or `BadRequest` for an invalid URL or prefix, `NotFound` if the
+        realm does not exist or has no such catalog, `BadRequest` if none of that catalog's locations is allowed, and
+        `StoreError`. In a store without a realm, it does not check that the catalog exists."""
         catalog, url = await self._build()
         try:
             for each in await deployed_catalogs(catalog, url, () if self.realm is None else (self.realm,)):
@@ -122,8 +122,8 @@ class CatalogConfig:
     @asynccontextmanager
     async def realm_session(self) -> AsyncIterator[Session | None]:
         """Opens a session on the registry of the catalog's realm, which may read and write everything for `TIMEOUT_MS`;
-        None if the store has no such realm. Closes the store on exit. Raises `ValueError` for an invalid URL or prefix,
-        and `StoreError`."""
+        None if the store has no such realm. Closes the store on exit. Raises `ValueError` or `BadRequest` for an
+        invalid URL or prefix, and `StoreError`."""
         catalog, url = await self._build()
         try:
             [realm] = realms_beside(catalog, url, () if self.realm is None else (self.realm,))

@@ -166,9 +166,9 @@ _CACHE = _RunCache()
 
 
 def run_batches_on_executor(job: CollectionJob, batches: Iterable[Batch[T, R]]) -> Iterator[BatchResult[R]]:
-    """Runs batches on an executor with one opened catalog, and returns their results in order. A batch that is less
-    than `MARGIN_MS` before the deadline is stopped. Raises `StoreError` if the store does not respond, and the errors
-    of `CatalogConfig.catalog`."""
+    """Runs batches on an executor with one opened catalog, and returns their results in order. Less than
+    `MARGIN_MS` before the deadline, a batch is stopped, also one that has begun, between two steps. Raises
+    `StoreError` if the store does not respond, and the errors of `CatalogConfig.catalog`."""
     return iter(asyncio.run(_run_batches(job, [*batches])))
 
 
@@ -211,9 +211,10 @@ async def collect_on_spark(
     by all catalogs, and a collection stops `MARGIN_MS` before the catalog's share of it is over. `opens` opens stores
     on executors. The callback receives the counts of the catalog that is being collected, as they grow.
 
-    Returns the counts of every catalog, registry and service. Raises `NotFound` if a realm that the variables name does
-    not exist, or a store without a realm has no catalog of the warehouse's name, `StoreError`, and, with `delete`,
-    `RuntimeError` if the store ignores preconditions."""
+    Returns the counts of every catalog and registry, and of the service if it has objects. Raises `NotFound` if a realm
+    that the variables name does not exist, or a store without a realm has no catalog of the warehouse's name;
+    `InternalError` if the HEAD of that catalog can't be read; `StoreError`; and, with `delete`, `RuntimeError` if the
+    store ignores preconditions."""
     by_paths: dict[Paths, DeployedCatalog] = {}
 
     async def collection(session: Session) -> CollectionStats:

@@ -181,7 +181,7 @@ async def _add_results(run: _Run, part: Part[Task, TaskResult], max_manifests: i
 
 async def _add_result(run: _Run, result: TaskResult, max_manifests: int) -> list[Sequence[Task]]:
     """Adds the findings of a table or of some manifests to the run. Returns the further parts that must be done: one
-    for every `max_manifests` manifests that the executor left, or the whole table if it has changed."""
+    for every `max_manifests` manifests that the executor left, or the whole table if `_finish_part` requires it."""
     relation = result.task.relation
     if result.task.manifests:
         run.split[relation.entity].look.tally.add(result.look.tally)
@@ -197,8 +197,8 @@ async def _add_result(run: _Run, result: TaskResult, max_manifests: int) -> list
 
 async def _finish_part(run: _Run, relation: Relation) -> list[Sequence[Task]]:
     """Counts one part of a table that was split into parts as done. After the last one, the table is done, with a
-    finding if a part failed, or must be read again if it has changed. Returns the further parts that must be done
-    because of it."""
+    finding if a part failed, or must be read again, if it has findings and has changed, for a few times (`settle`).
+    Returns the further parts that must be done because of it."""
     table = run.split[relation.entity]
     table.parts_left -= 1
     if table.parts_left:

@@ -81,7 +81,7 @@ def needed(name: str, extras: Iterable[str]) -> Iterator[Distribution]:
 
 def _requirements(library: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
     """Iterates over the name and the extras of each requirement that an installed library has by itself or by its
-    `extras`."""
+    `extras`, also if the requirement is only for another system or version of Python."""
     for line in library.requires or ():
         requirement, _, marker = line.partition(";")
         only_for = set(_OF_EXTRA.findall(marker))

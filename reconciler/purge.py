@@ -34,10 +34,10 @@ CALLS_MS = 60_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Executes, on Spark, the purges of dropped tables that are due, and the due expiries of snapshots, or with
-    `--task` only that task, and prints a line of JSON for each catalog with the name and the counts. Returns 1 if a
-    task failed, otherwise 0. Raises `SystemExit` for a wrong option or variable, without a store, for a catalog, realm
-    or task that does not exist, and for a task that changes while it is submitted again; and the other errors of
+    """Executes the purges of dropped tables that are due, on Spark, and the due expiries of snapshots, in this process,
+    or with `--task` only that task, and prints a line of JSON for each catalog with the name and the counts. Returns 1
+    if a task failed, otherwise 0. Raises `SystemExit` for a wrong option or variable, without a store, for a catalog,
+    realm or task that does not exist, and for a task that changes while it is submitted again; and the other errors of
     `purge`."""
     parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
     parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")

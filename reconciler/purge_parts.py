@@ -143,8 +143,9 @@ def part_of(key: str) -> int:
 def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
     """Yields a row for every manifest that these other tables refer to, also in the state that an undecided transaction
     would give a table, for every metadata file, manifest list and statistics file of theirs at the dropped table's
-    locations, and, for the driver, for every file that is missing or cannot be read; but a metadata file of a former
-    state may be missing without a row. The files in manifests are left to `read_manifests_of_others`. An `Owner` has
+    locations, and, for the driver, for a missing pointer and every metadata file and manifest list that is missing or
+    cannot be read; but a metadata file of a former state may be missing without a row. Manifests and the files in them
+    are left to `read_manifests_of_others`, which finds out if one is missing or cannot be read. An `Owner` has
     the sequence number of the pointer when the table was read before: if the pointer still has it, the table is not
     read, and the only row about it is an `UnchangedTable`."""
 
@@ -172,10 +173,11 @@ def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
 async def _rows_of(
     reading: Reading, own: Callable[[str], str], owner: Owner, pointer: Pointer
 ) -> AsyncGenerator[Row, None]:
-    """Yields rows for the files and manifests to which another table refers, in the state of this pointer and in all
-    states before that can be found. `own` returns the key of a file, which is empty outside of the dropped table's
-    locations; such files have no row, unless they are manifests. A file that is missing is a `MissingFile` row (a
-    former metadata file has none), one that cannot be read a `DamagedFile` row; neither ends the reading."""
+    """Yields rows for the metadata files, manifest lists, statistics files and manifests of another table, in the state
+    of this pointer and in all states before that can be found; the files in manifests have none. `own` returns the key
+    of a file, which is empty outside of the dropped table's locations; such files have no row, unless they are
+    manifests. A metadata file or manifest list that is missing is a `MissingFile` row (a former metadata file has
+    none), one that cannot be read a `DamagedFile` row; neither ends the reading."""
     corrupt: list[Corruption] = []
     damage: list[str] = []
     try:

@@ -48,7 +48,8 @@ def lazy_dataclass(
 def _lazy(plain: type[T], slots: bool, options: Mapping[str, bool]) -> type[T]:
     """Returns a class like `plain` without the methods that `dataclasses.dataclass` adds to `plain`. The first instance
     adds the constructor, and the first use of another method or of the fields adds all of them; so does the first
-    instance if a base is a dataclass, a field is an `InitVar`, or the constructor is the class's own."""
+    instance if a base is a dataclass or a field is an `InitVar`. Not for a class that defines `__init__`, or for the
+    option `init` False."""
     before, forms = {**vars(plain)}, {name: _special_form(kind) for name, kind in plain.__annotations__.items()}
     names = [name for name, form in forms.items() if form is None]
     metaclass: Callable[..., type[T]] = type(plain)
@@ -194,7 +195,8 @@ _FROZEN = {name: _stand_in(name) for name in ("__setattr__", "__delattr__")}
 
 
 def _stand_ins(options: Mapping[str, bool]) -> Mapping[str, object]:
-    """Returns what stands in for the methods that these options add to a class until it is complete."""
+    """Returns what stands in for the methods, except the constructor, that these options add to a class until it is
+    complete."""
     has_equal, is_frozen = options.get("eq", True), options.get("frozen", False)
     has_hash = options.get("unsafe_hash", False) or (has_equal and is_frozen)
     return {

@@ -77,9 +77,9 @@ def _naming_extra(url: str, extra: str | None) -> Iterator[None]:
 def canonical_url(url: str, environment: Mapping[str, str]) -> str:
     """Returns the URL by which engines name the store at `url`: for Azure with the account, which `environment` has
     where the URL leaves it out; for an access point of S3 with all of the ARN before the first slash of the path. Any
-    other URL is returned as it is. Raises `ValueError` for an Azure URL that names no container or account, or with
-    variables of Azure that cannot be parsed; for an ARN that is no access point in one Region; and for either with a
-    query or a fragment."""
+    other URL is returned as it is. Raises `ValueError` for an Azure URL that names no container, no account, or one
+    that the configured credentials or endpoint do not serve, or with variables of Azure that cannot be parsed; for an
+    ARN that is no access point in one Region; and for either with a query or a fragment."""
     if url.startswith("s3://arn:"):
         from storage_backends.s3.access_point import canonical_url as canonical_s3_url
 

@@ -126,7 +126,7 @@ class Importer:
     async def import_namespace(self, namespace: Namespace) -> None:
         """Creates a namespace and the ones around it, where they are missing, with the properties of the source; or,
         without `apply`, only plans that, as for a table in it. Adds them to `namespaces`. Raises the errors of
-        `create_namespace`."""
+        `create_namespace`, except `AlreadyExists`."""
         if self._apply:
             await self._create_namespaces(namespace)
             return

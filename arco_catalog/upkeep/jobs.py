@@ -97,8 +97,8 @@ async def run_job(body: str, workplace: Workplace) -> None:
 
 async def _reconcile(message: Fields, workplace: Workplace) -> None:
     """Writes the missing receipts of the entity that the message names, or else of all entities in all catalogs. Raises
-    `RetryLater` if the time was over, a walk is incomplete or a catalog could not be walked, and `BadRequest` for an id
-    that is no ULID or that no catalog has."""
+    `RetryLater` if the time was over, a walk is incomplete, or a catalog can't be opened or has a corrupt HEAD;
+    `StoreError`; and `BadRequest` for an id that is no ULID or that no catalog has."""
     entity = message.optional("entity", STRING)
     if entity is None:
         stats = await _reconcile_all(workplace)
@@ -116,7 +116,8 @@ async def _reconcile(message: Fields, workplace: Workplace) -> None:
 
 async def _reconcile_all(workplace: Workplace) -> ReconcileStats:
     """Writes the missing receipts in all deployed catalogs, and returns the sum of their counts. A catalog that can't
-    be opened or walked counts as a failure, and as stopped."""
+    be opened, or whose walk raises `InternalError`, as for a corrupt HEAD, counts as a failure, and as stopped. Other
+    errors of a walk end the run and are raised, such as `StoreError`."""
 
     async def walk(session: Session) -> ReconcileStats:
         return await reconcile(session, should_stop=workplace.should_stop)
@@ -185,9 +186,10 @@ async def _tasks(message: Fields, workplace: Workplace) -> None:
 
 async def _collect(message: Fields, workplace: Workplace) -> None:
     """Deletes objects that nothing refers to, or of which the retention is over, in every catalog, registry and
-    delegation service. Passes the counts of each to `workplace.report_collection`, and logs if records could not be
-    read. If the time was over, or a catalog could not be opened, raises `Unfinished` if some objects were deleted, and
-    `RetryLater` if none were, since a continuation could not delete any either."""
+    delegation service, except in a copy or with a corrupt HEAD. Passes the counts of each to
+    `workplace.report_collection`, but not of a service without objects, and logs if records could not be read. If the
+    time was over, or a catalog could not be opened, raises `Unfinished` if some objects were deleted, and `RetryLater`
+    if none were, since a continuation could not delete any either."""
 
     async def collection(session: Session) -> CollectionStats:
         return await collect(session, delete=True, should_stop=TimeLimit(session, workplace.should_stop))

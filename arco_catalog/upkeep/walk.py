@@ -68,9 +68,10 @@ async def walk(
     the entity's creation, or to the file that it was registered from, then for the spans that failed. `should_stop` is
     called before each file except the first. With `dry` it writes nothing, and the checkpoint must not be stored.
 
-    Raises nothing: errors are counted for the entity, and the checkpoint of the result is None after an error outside
-    of a file, or if the entity has no pointer any more. A walk is incomplete if files are left, after a turn
-    that was cut or for a record that can't be read, and after an undecided intent.
+    Raises nothing: errors are counted for the entity, except errors of the store after the session's deadline. The
+    checkpoint of the result is None after an error outside of a file, or if the entity has no pointer any more. A walk
+    is incomplete if files are left, after a turn that was cut or for a record that can't be read, and after an
+    undecided intent.
     """
     stats = ReconcileStats(walked=1)
     try:

@@ -19,8 +19,9 @@ _DECLARATION = re.compile(
 
 def keys_to_delete(body: str) -> list[str]:
     """Returns the keys in the body of a DeleteObjects request, as written but for the escapes of XML. Raises
-    `Forbidden` for a body that is too long, malformed or without keys, for versions and anything else than keys and the
-    flag `Quiet`, and for everything in XML besides elements and text: entities of a DTD, comments, CDATA, instructions.
+    `Forbidden` for a body that is too long, malformed, without keys or with more than `MAX_OBJECTS`, for versions and
+    anything else than keys and the flag `Quiet`, and for everything in XML besides elements and text: entities of a
+    DTD, comments, CDATA, instructions.
     """
     try:
         raw = body.encode()

@@ -77,7 +77,8 @@ def grouped(locations: Sequence[Location], config: AwsStorage, *, write: bool) -
 
 
 def _fits(locations: Sequence[Location], config: AwsStorage, write: bool) -> bool:
-    """Whether the policy for these locations is short enough for STS."""
+    """Whether the policy for these locations has at most `MAX_POLICY_CHARACTERS`. STS may still find it too large: it
+    also limits the size of the compressed policy."""
     return len(session_policy(locations, config, write=write)) <= MAX_POLICY_CHARACTERS
 
 

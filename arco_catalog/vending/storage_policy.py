@@ -78,8 +78,8 @@ class StoragePolicy:
             )
 
     def _check_endpoints(self, config: AwsStorage) -> None:
-        """Raises `BadRequest` if a storage configuration names an endpoint that neither the operator allows nor is
-        Amazon's own in the configured region."""
+        """Raises `BadRequest` if a storage configuration names an endpoint that is neither in `endpoints` (which has
+        the ones of the server's own store, too) nor Amazon's own in the configured region."""
         named = {
             "endpoint": config.endpoint,
             "endpointInternal": config.endpoint_internal,

@@ -68,8 +68,9 @@ class StsIssuer:
 
     async def issue(self, config: AwsStorage, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
         """Returns one credential for all folders in S3 if they fit into one policy, else one a folder, without folders
-        that no policy can name; none if `config` has no role or no STS. Raises the errors of `_assume_role`:
-        `Unavailable` if a later try may succeed, and `CredentialsRefused` if an operator must act."""
+        that no policy can name or for which the policy is too long; none if `config` has no role or no STS. Raises the
+        errors of `_assume_role`: `Unavailable` if a later try may succeed, and `CredentialsRefused` if an operator must
+        act."""
         if not config.assumes_role:
             return ()
         issued: list[StorageCredential] = []
@@ -126,9 +127,9 @@ def session_keys(credential: StorageCredential) -> Credentials:
 
 
 def sts_url(config: AwsStorage) -> str:
-    """Returns the URL at which the role is assumed: the configured endpoint of STS, or of the store, first the internal
-    one, unless these are Amazon's (S3-compatible stores have one for S3 and STS), or else Amazon's STS in the
-    region."""
+    """Returns the URL at which the role is assumed: the configured endpoint of STS, also one of Amazon's; without one,
+    that of the store, first the internal one (S3-compatible stores have one for S3 and STS); or Amazon's STS in the
+    region, if no endpoint is configured or all that are configured are Amazon's endpoints of S3."""
     configured = config.sts_endpoint or config.endpoint_internal or config.endpoint
     if configured and (config.sts_endpoint or not config.is_amazon):
         return configured if urlsplit(configured).path else f"{configured}/"

@@ -30,9 +30,9 @@ def known_newest(opened: Sequence[OpenTable], entities: Collection[str]) -> dict
 
 
 def demote(table: OpenTable, entities: Collection[str], new_uuid: Callable[[], str]) -> FileReplacement:
-    """Rewrites the files that have rows marked as current of these entities: the rows of these entities lose the mark,
-    and the other rows of the files do not change. Returns the files to add and to remove, which the caller commits;
-    `NOTHING` if there are no such rows."""
+    """Rewrites the files that, by their bounds, may have rows marked as current of these entities, into two files at
+    most: the rows of these entities lose the mark, and the other rows do not change. Returns the files to add and to
+    remove, which the caller commits; `NOTHING` if there are no such rows."""
     if not entities:
         return NOTHING
     found = table.files(both(_CURRENT, one_of("entity", entities)))

@@ -19,8 +19,8 @@ def days_to_list(
     closed_before: date | None, found: Iterable[date], late: Iterable[date], now_ms: int
 ) -> Sequence[date]:
     """Returns the days to list, the oldest first: those from `closed_before` to today, and `late` days, into which a
-    receipt was written after they were closed. Without a watermark (None), the days are those in `found`, which have
-    objects. Days after today are left out."""
+    receipt was written after they were closed. Without a watermark (None), they are the ones in `found`,
+    which have objects, and the `late` ones. Days after today are left out."""
     today = day_of(now_ms)
     if closed_before is None:
         days = {day for day in found if day <= today}

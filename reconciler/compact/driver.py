@@ -161,7 +161,7 @@ class Compaction:
                 await unmark(self.session.state, mark)
 
     async def _add_lineage_events(self) -> None:
-        """Adds the new OpenLineage events to their tables."""
+        """Adds the rows of new OpenLineage events to the table `lineage_events`."""
         await self._without_marks("OpenLineage events", LINEAGE_EVENTS, tables.LINEAGE_EVENTS, write_lineage_events)
 
     async def _add_reports(self) -> None:
@@ -206,7 +206,7 @@ class Compaction:
         self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str], rewritten: FileReplacement = NOTHING
     ) -> None:
         """Writes rows to files in the driver, commits these with the rewritten files and the watermarks, and counts the
-        commit. Without rows, only the watermarks are committed."""
+        commit. Without rows, only the watermarks are committed, and `rewritten` is ignored."""
         writer = Writer([table.target()], self.session.runtime.uuid)
         for row in rows:
             writer.add(table.definition.name, row)
@@ -220,7 +220,8 @@ class Compaction:
         self.progress(self.stats)
 
     async def _add_registry_commits(self) -> None:
-        """Adds the new commits of the registry to `system.catalog_events`, a batch at a time with the watermark."""
+        """Adds the new commits of the registry to `system.catalog_events`, a batch at a time with the watermark.
+        A batch without rows gets no commit, and does not move the watermark."""
         events = self.system.open(tables.CATALOG_EVENTS)
         new = await commits_after(self.session, events.number(REGISTRY_SEQUENCE))
         for batch in batches(new, self.batch_size):
@@ -352,8 +353,8 @@ async def compact(
 ) -> CompactStats:
     """Brings the tables of `system` up to date with the catalog that `config` describes, and returns the counts. One
     batch has at most `batch_size` objects, and is one commit to a table. `progress` is called with the counts after
-    each commit, and after a batch without rows. Raises `CommitSuperseded` if commits of other runs supersede a step
-    `MAX_ATTEMPTS` times, `NotFound` if the realm has no such catalog, and the errors of Spark, the store and
+    each commit, and where a batch has no rows for a table. Raises `CommitSuperseded` if commits of other runs supersede
+    a step `MAX_ATTEMPTS` times, `NotFound` if the realm has no such catalog, and the errors of Spark, the store and
     PyIceberg."""
     async with config.session() as session, config.realm_session() as realm:
         return await Compaction(config, session, system, executors, realm, batch_size, progress).run()

@@ -18,8 +18,8 @@ def edges_of(
 
 
 def servo_edge(commit: Commit) -> Row:
-    """Returns the edge of lineage that a commit by a Servo task has without an event: it has an output, and no
-    input."""
+    """Returns the edge of lineage that every commit by a Servo task has, also one with OpenLineage events: the edge has
+    an output, and no input."""
     return {
         "edge_id": _digest("servo", commit.commit_key),
         "happened_at": commit.committed_ms,

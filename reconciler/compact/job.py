@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
-    """Runs the job `compact`, and writes a line to stderr for each commit, and for a batch without rows. Returns the
-    counts and the exit status: 1 if an object could not be read, otherwise 0. Raises the errors of `system_tables` and
-    of `compact`."""
+    """Runs the job `compact`, and writes a line to stderr for each commit, and where a batch has no rows for a
+    table. Returns the counts and the exit status: 1 if an object could not be read, otherwise 0. Raises the errors of
+    `system_tables` and of `compact`."""
     system = connection.system_tables(parsed, SystemRuntime())
     with spark_of(parsed, "arco-compact") as spark:
         stats = asyncio.run(compact(system, catalog_of(parsed), SparkExecutors(spark), progress=_show))

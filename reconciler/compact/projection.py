@@ -113,7 +113,8 @@ def _view_row(version: Version, document: Metadata) -> Row:
 
 
 def _snapshot_rows(version: Version, document: Metadata) -> Iterator[Row]:
-    """Yields the rows of snapshots that a version has added: without metadata only their ids."""
+    """Yields the rows of snapshots that a version has added; without metadata they have only the id, and the columns
+    of the commit."""
     shared = version.commit_columns
     if isinstance(document, MissingMetadata):
         for snapshot in version.added_snapshot_ids:
@@ -168,7 +169,7 @@ def _ref_rows(version: Version, document: Metadata) -> Iterator[Row]:
 
 
 def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
-    """Yields the rows of the columns in a version's schema."""
+    """Yields the rows of the columns in a version's schema, and of the fields of structs in them, at any level."""
     schema = _current_schema(version, document)
     shared: Row = {
         **version.columns,

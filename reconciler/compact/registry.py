@@ -17,8 +17,9 @@ class ListedCommit:
 
 
 async def commits_after(session: Session, sequence: int) -> Sequence[ListedCommit]:
-    """Returns the registry commits with a number greater than `sequence`, the oldest first. Commits that the collector
-    has deleted are absent. HEAD and each commit name about 500 commits before them, so that few are read."""
+    """Returns the registry commits with a number greater than `sequence`, the oldest first. A commit that the collector
+    has deleted is absent, unless HEAD or a commit that is left names it. HEAD and each commit name about 500 commits
+    before them, so that few are read."""
     found: list[ListedCommit] = []
     listing: CommitRecord | None = await session.state.head()
     while listing is not None:

@@ -23,6 +23,7 @@ def source_columns(record: JsonObject) -> Row:
 
 def confidence_columns(record: JsonObject) -> Row:
     """Returns the columns `lineage_confidence` and `quality_status` of a receipt, which `confidence_in` derives
-    from the kind of the source. A kind that declares no lineage gets the text `None`."""
+    from the kind of the source, and from whether the source is only claimed. A kind that declares no lineage gets the
+    text `None`."""
     confidence = confidence_in(object_of(record.get("source")))
     return {"lineage_confidence": confidence.lineage or "None", "quality_status": confidence.quality}

@@ -61,7 +61,7 @@ def with_newest(
 
 
 def _newest(versions: Iterable[Version], known: Mapping[str, int]) -> dict[str, int]:
-    """Returns the time of the newest version of each entity, of these and the known ones."""
+    """Returns for each entity of these versions the time of the newest one, or the known time if that is later."""
     newest: dict[str, int] = {}
     for version in versions:
         before = newest.get(version.entity, known.get(version.entity, 0))

@@ -117,8 +117,8 @@ def write_commits(
 ) -> PartResult:
     """Reads the committed receipts with these keys, and the metadata files of the ones that added snapshots, and writes
     rows of `commits`. Receipts of entities in `own`, or in the namespace `system`, and receipts that were deleted since
-    they were listed, are left out. Returns the new data files, and the counts of objects that were read or could not
-    be."""
+    they were listed, are left out. Returns the new data files, the number of objects that were read, and a message
+    for every one that could not be."""
 
     async def one(part: _Part, key: str) -> None:
         body = await part.record(key)
@@ -139,7 +139,8 @@ def write_commits(
 
 def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
     """Reads the OpenLineage events with these keys, and writes rows of `lineage_events`; ones that were deleted since
-    have none. Returns the new data files, and the counts of objects that were read or could not be."""
+    have none. Returns the new data files, the number of objects that were read, and a message for every one that could
+    not be."""
 
     async def one(part: _Part, key: str) -> None:
         body, day = await part.record(key), part.session.state.paths.read_lineage_day(key)
@@ -153,7 +154,8 @@ def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys
 
 def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> PartResult:
     """Reads the reports of scans and commits with these keys, and writes rows of `reports`; ones that were deleted
-    since have none. Returns the new data files, and the counts of objects that were read or could not be."""
+    since have none. Returns the new data files, the number of objects that were read, and a message for every one that
+    could not be."""
 
     async def one(part: _Part, key: str) -> None:
         body = await part.record(key)
@@ -165,7 +167,8 @@ def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Seque
 
 def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) -> PartResult:
     """Reads the registry commits with these ids, and writes rows of `catalog_events`; ones that were deleted since have
-    none. Returns the new data files, and the counts of objects that were read or could not be."""
+    none. Returns the new data files, the number of objects that were read, and a message for every one that could not
+    be."""
 
     async def one(part: _Part, commit: str) -> None:
         key = part.session.state.paths.registry_commit(commit)
@@ -178,7 +181,7 @@ def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) 
 
 def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> PartResult:
     """Reads the last versions of the tasks with these ids, and writes rows of `tasks` for those that have ended.
-    Returns the new data files, and the counts of objects that were read or could not be."""
+    Returns the new data files, the number of objects that were read, and a message for every one that could not be."""
 
     async def one(part: _Part, task: str) -> None:
         part.read += 1
@@ -193,8 +196,8 @@ def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> 
 def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> PartResult:
     """Reads the metadata files of versions, and writes their rows to data files of the target tables; rows of other
     tables are dropped. If `files_health` is a target, the manifests of each table's newest version are read, too,
-    unless the metadata is missing. Returns the new data files, and the counts of objects that were read or could not
-    be."""
+    unless the metadata is missing. Returns the new data files, the number of objects that were read, and a message for
+    every one that could not be."""
     reads_manifests = any(target.table.name == FILES_HEALTH.name for target in targets)
 
     async def one(part: _Part, version: Version) -> None:
@@ -221,7 +224,8 @@ def _name(key: str) -> str:
 def _run(
     config: CatalogConfig, targets: Sequence[Target], items: Sequence[T], work: Callable[[_Part, T], Awaitable[None]]
 ) -> PartResult:
-    """Opens the catalog in an executor, works on the items of a part, and returns the new files and the counts."""
+    """Opens the catalog in an executor, works on the items of a part, and returns the new files, the number of objects
+    that were read, and a message for every one that could not be."""
 
     async def run() -> PartResult:
         async with config.session() as session:

@@ -126,7 +126,8 @@ class _Reading:
 
     async def read_deletes(self, manifest: JsonObject) -> None:
         """Reads a manifest of deletes, and adds its live delete files to `deletes`; the sizes of files of position
-        deletes also to the groups of their partitions; files outside of the table's location also to `elsewhere`."""
+        deletes, but not of deletion vectors, also to the groups of their partitions; files outside of the table's
+        location also to `elsewhere`."""
         spec = self._spec(manifest)
         async with aclosing(live_entries(self.session, str(manifest.get("manifest_path")), DELETE_FIELDS)) as entries:
             async for entry in entries:

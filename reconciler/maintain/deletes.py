@@ -73,9 +73,9 @@ class DeleteIndex:
         return cls(everywhere, equality, positions, of_file, vectors)
 
     def deletes_of(self, path: str, partition: str, sequence: int) -> AppliedDeletes:
-        """Returns the deletes that apply to the data file at `path` in this partition and with this sequence number:
-        equality deletes with a greater sequence number, position deletes with one that is not less. A deletion vector
-        replaces all position deletes."""
+        """Counts the deletes that apply to the data file at `path` in this partition and with this sequence number:
+        equality deletes with a greater sequence number, of this partition or of an unpartitioned spec, and position
+        deletes with one that is not less. A deletion vector replaces all position deletes."""
         newer = sequence + 1
         equality = _count_from(self.everywhere, newer) + _count_from(self.equality.get(partition, ()), newer)
         vector = self.vectors.get(path)

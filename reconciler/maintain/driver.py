@@ -113,9 +113,10 @@ class Maintenance:
         """Finishes the maintenance tasks that previous runs left unfinished, then plans all tables and maintains those
         for which a step is due, until the budget's time is over. Tables that are leased by another run or whose turn
         comes too late are left to a later run, and counted. `policies` bounds the attempts of tasks. Raises
-        `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`; and the
-        errors of PyIceberg when rows of `system.maintenance` cannot be read, or the rows of a failed task cannot be
-        written; if the rows of another task cannot, only this attempt fails."""
+        `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`;
+        `InternalError` if an unfinished task, of any type, cannot be read; and the errors of PyIceberg when rows of
+        `system.maintenance` cannot be read, or the rows of a failed task cannot be written; if the rows of another task
+        cannot, only this attempt fails."""
         await require_original(self.session)
         executor = MaintenanceExecutor(procedures, self.rows, self.budget, _OutcomeCounter(self.observer, self.stats))
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)
@@ -165,7 +166,8 @@ class Maintenance:
 
     async def _finish_task(self, worker: Worker, stored: StoredTask) -> None:
         """Executes an unfinished maintenance task, as `_run_task` does. A task without a table in the payload is added
-        to the stats, and ends as failed, so that later runs don't find it."""
+        to the stats, and ends as failed, so that later runs don't find it. Raises `InternalError` if the payload is no
+        JSON object."""
         try:
             table = table_of(stored.task.payload)
         except TaskFailed as failed:
@@ -175,7 +177,8 @@ class Maintenance:
             await self._run_task(worker, table, stored)
 
     async def _unfinished_tasks(self) -> list[StoredTask]:
-        """Returns the maintenance tasks that are not done, of previous runs and concurrent ones."""
+        """Returns the maintenance tasks that are not done, of previous runs and concurrent ones. Raises
+        `InternalError` if a task with a hint, of any type, cannot be read."""
         found: list[StoredTask] = []
         hints = [hint async for hint in all_hints(self.session.state)]
         for task in dict.fromkeys(hint.task for hint in hints):

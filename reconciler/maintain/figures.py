@@ -134,7 +134,8 @@ def _snapshot(snapshot: JsonObject) -> Snapshot:
 
 
 def _refs(document: JsonObject, current: int | None) -> Sequence[Ref]:
-    """Reads the refs in the metadata, with main on the snapshot `current` if it is missing."""
+    """Reads the refs in the metadata, with main on the snapshot `current` if it is missing, unless that is None. The
+    snapshot need not exist: `current` may be -1."""
     refs = [
         Ref(
             name,

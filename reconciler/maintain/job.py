@@ -56,14 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
     """Runs the job `maintain` on Spark, or with `--dry-run` only plans it, without Spark, and prints a report to
     stdout. Returns the run's counts and the exit status: 1 if a procedure failed, or a table or task could not be
-    read, otherwise 0. Raises `SystemExit` with a message for an option that is not NAME=VALUE; and without `--dry-run`
-    if Spark has no Iceberg or one that is too old, and for a copy of a catalog."""
+    read, otherwise 0. Raises `SystemExit` with a message for a `--property` that is not NAME=VALUE; and without
+    `--dry-run` for such a `--spark-property`, if Spark has no Iceberg or one that is too old, and for a copy of a
+    catalog."""
     stats = asyncio.run(_plan(parsed)) if parsed.dry_run else _maintain(parsed)
     return stats.to_json(), 1 if stats.unreadable or stats.outcomes.get("failed") else 0
 
 
 async def _plan(parsed: argparse.Namespace) -> MaintenanceStats:
-    """Plans the maintenance of all tables, prints the steps that are due, and changes nothing. Returns the counts."""
+    """Plans the maintenance of all tables, prints the plans, with the steps that are due and the procedures that are
+    held back, and changes nothing. Returns the counts."""
     async with catalog_of(parsed).session() as session:
         maintenance = Maintenance(session, _rows(parsed), _budget(parsed), Report(_print))
         await maintenance.plan()
@@ -72,7 +74,7 @@ async def _plan(parsed: argparse.Namespace) -> MaintenanceStats:
 
 def _maintain(parsed: argparse.Namespace) -> MaintenanceStats:
     """Starts Spark, calls the procedures that are due for all tables, and returns the counts. Raises `SystemExit` if
-    Spark has no Iceberg or one that is too old, and for a copy of a catalog."""
+    Spark has no Iceberg or one that is too old, for an option that is not NAME=VALUE, and for a copy of a catalog."""
     with spark_of(parsed, "arco-maintain", launch_settings(parsed)) as context:
         try:
             require_iceberg(context)

@@ -115,8 +115,9 @@ def plan(figures: Figures, policies: Mapping[str, Policy], now: Now) -> Plan:
 
 def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy], now: Now) -> Step | HeldBack | None:
     """Decides whether a maintenance procedure is due for a table with these figures; `policies` are by type. Returns a
-    `Step` if it is, a `HeldBack` if a policy requires it and it must not be called (for invalid or unsuitable settings,
-    a table property, or too few bytes left), and None if no enabled policy requires it or the table needs no change."""
+    `Step` if it is, a `HeldBack` if a policy requires it and it must not be called (for invalid or unsuitable settings
+    or a table property, even if the table needs no change, or for too few bytes left), and else None if no enabled
+    policy requires it or the table needs no change."""
     policy = policies.get(POLICY_OF[procedure])
     if policy is None or not policy.enabled:
         return None
@@ -138,8 +139,8 @@ def decide(procedure: Procedure, figures: Figures, policies: Mapping[str, Policy
 
 def _plan_data_files(figures: Figures, policy: Policy, compaction: DataCompaction, now: Now) -> Step | HeldBack | None:
     """Returns the step that rewrites data files, of as many as the bytes that are left allow, or why it is held back:
-    the table has no sort order for the policy, or the bytes do not suffice for two files. None if nothing is due.
-    Raises `InvalidPolicy` for options that `Criteria.of` does not accept."""
+    the table has no sort order for the policy, even if nothing is due, or the bytes do not suffice for two files. Else
+    None if nothing is due. Raises `InvalidPolicy` for options that `Criteria.of` does not accept, also then."""
     target = compaction.target_bytes or _number(figures, "write.target-file-size-bytes", TARGET_BYTES)
     if compaction.strategy == "sort" and compaction.order is None and not figures.sorted:
         return HeldBack(
@@ -208,9 +209,10 @@ def _why(rewrite: Selection, criteria: Criteria) -> str:
 
 def split_rewrite(step: Step) -> Call:
     """Returns the call with which a step is retried after a concurrent writer made it fail, or Iceberg failed with some
-    files. A rewrite of data files is divided by size into smaller file groups, about `MAX_RETRY_GROUPS` at most, which
-    are committed one by one, so that a writer's commit fails only one group (docs/design/pipeline.md#rule-14); the call
-    of another procedure is returned as it is."""
+    files. A rewrite of data files gets a limit for the size of file groups, by which the files of one partition make
+    about `MAX_RETRY_GROUPS` at most; every other partition has at least one group more. Groups are committed one by
+    one, or a few at once if there are many, so that a writer's commit fails only these
+    (docs/design/pipeline.md#rule-14); the call of another procedure is returned as it is."""
     options = step.call.arguments.get("options")
     if step.call.procedure is not Procedure.REWRITE_DATA_FILES or not isinstance(options, Mapping):
         return step.call
@@ -266,7 +268,7 @@ def _plan_manifests(figures: Figures, policy: Policy, compaction: MetadataCompac
 
 def _plan_expiry(figures: Figures, policy: Policy, expiry: SnapshotExpiry, now: Now) -> Step | HeldBack | None:
     """Returns the step that expires snapshots; held back if the table does not allow files to be deleted; None if no
-    snapshot expires, by the ages of the policy or else of the table."""
+    snapshot expires, by the age and the number to keep that the policy sets, or else the table."""
     if not _gc_enabled(figures):
         return _gc_disabled(Procedure.EXPIRE_SNAPSHOTS, policy)
     age_ms = expiry.max_age_ms

@@ -25,9 +25,9 @@ def following(entity: str, task: str) -> str:
 
 
 async def open_task(session: Session, table: TableRef, last: str) -> StoredTask:
-    """Returns the maintenance task of a table that is not done yet, and creates it if there is none. `last` is the id
-    of the last task that has rows, after which the search starts, or empty to start with the first one. Raises
-    `StoreError`, and `InternalError` if `MAX_TASKS_WITHOUT_ROWS` tasks after `last` are done."""
+    """Returns the maintenance task of a table that is not over (a failed one is), and creates it if there is none.
+    `last` is the id of the last task that has rows, after which the search starts, or empty to start with the first
+    one. Raises `StoreError`, and `InternalError` if `MAX_TASKS_WITHOUT_ROWS` tasks after `last` are over."""
     task = last
     for _ in range(MAX_TASKS_WITHOUT_ROWS):
         task = following(table.entity, task)

@@ -75,8 +75,8 @@ class MaintenanceExecutor:
     async def execute(self, execution: Execution) -> TaskResult:
         """Calls the procedures without a result in the checkpoint that are due now, one after the other until the time
         of the budget is over, saves every result there, and adds the rows of all results to `rows`. Returns how each
-        ended. Raises `TaskFailed` for a payload without a table, `LeaseLost`, and the errors of `decide_now` and of
-        `rows`."""
+        ended. Raises `TaskFailed` for a payload without a table, `LeaseLost`, and the errors of `rows` and of
+        `decide_now`, but not `NotFound`: no procedure is due without a metadata file."""
         table = table_of(execution.task.payload)
         if execution.task.status is not Status.RUNNING:
             await execution.start()

@@ -152,8 +152,9 @@ class OpenTable:
         self, added: Sequence[DataFile], watermarks: Mapping[str, str], removed: Sequence[DataFile] = ()
     ) -> None:
         """Adds and removes data files and sets watermarks in one commit, and makes its state the state of this object.
-        Raises `CommitSuperseded` if the commit was not made. If the response is lost or an error of the server, the
-        table is read to find out; it is raised, too, if the table does not have the commit's snapshot then."""
+        Raises `CommitSuperseded` if another commit was first, and PyIceberg's other errors if the server denies this
+        one. If the response is lost or an error of the server, the table is read to find out; `CommitSuperseded`
+        is raised, too, if the table does not have the commit's snapshot then."""
         transaction = self.table.transaction()
         snapshots = transaction.update_snapshot(snapshot_properties={"written-by": "arco-pipeline"})
         with snapshots.overwrite() if removed else snapshots.merge_append() as update:

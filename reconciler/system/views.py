@@ -76,8 +76,8 @@ def _version(question: Question, trino_catalog: str) -> ViewVersion:
 
 
 def _is_ours(view: View) -> bool:
-    """Whether the pipeline made the current version of a view, and no other program: the version's summary is `OURS`,
-    or empty, as older releases left it."""
+    """Whether the pipeline made the current version of a view, and no other program: the version's summary has
+    `OURS` in it, perhaps with other fields, or is empty, as older releases left it."""
     summary = view.current_version().summary
     return not summary or summary.items() >= OURS.items()
 

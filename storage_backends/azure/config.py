@@ -119,8 +119,8 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig | None:
 
 
 def _connection(text: str) -> _Connection:
-    """Returns the parts of an Azure connection string, without values for blank text, and those of the emulator with
-    `UseDevelopmentStorage=true`. Raises `ValueError` without quoting the text, since it holds a key."""
+    """Returns the parts of an Azure connection string, and those of the emulator with `UseDevelopmentStorage=true`; if
+    the whole text is blank, all parts are None. Raises `ValueError` without quoting the text, since it holds a key."""
     if not text.strip():
         return _Connection()
     pairs = [part.partition("=") for part in text.strip().split(";") if part]

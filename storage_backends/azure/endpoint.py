@@ -72,8 +72,8 @@ def place_of(url: StoreUrl, config: AzureConfig) -> Place:
 
 
 def canonical_url(url: StoreUrl, config: AzureConfig) -> str:
-    """Returns the URL by which engines name the container: always with the account. Raises `ValueError` for a URL that
-    names no container, or no account that may be used."""
+    """Returns the URL in the form that engines use: always with the account, and with the path that it has. Raises
+    `ValueError` for a URL that names no container, or no account that may be used."""
     place = place_of(url, config)
     _, at, host = url.host.partition("@")
     host = host.lower() if at else f"{place.config.account}.dfs.{_suffix(config)}"

@@ -122,8 +122,9 @@ class _Tokens:
 
     async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
         """Returns the present token of Entra ID; after a 401, which the SDK announces by the option `tenant_id`, a
-        renewed one in place of the present one that it returned last. Raises `StoreError` for any scope but that of
-        Azure Storage, and as `EntraTokens.current` does."""
+        renewed one in place of the last one that was returned without this option. The renewed one is not itself
+        replaced after a 401. Raises `StoreError` for any scope but that of Azure Storage, and as `EntraTokens.current`
+        does."""
         from azure.core.credentials import AccessToken
 
         if scopes != (SCOPE,):

@@ -71,7 +71,7 @@ class AzureTransport:
         return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
-        """Closes the connections to Azure."""
+        """Closes the connections to Azure: idle ones at once, and others when their request ends."""
         await self._pool.close()
 
 

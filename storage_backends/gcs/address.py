@@ -24,7 +24,7 @@ def check_bucket(bucket: str) -> None:
 def target_of(bucket: str, request: Request, user_project: str | None) -> str:
     """Returns the path and query of a request: that of batches for one that carries other requests; a POST uploads the
     object; all other methods name the object, or list the bucket if the key is empty. `user_project` is billed, None
-    for the bucket's."""
+    for the bucket's; the parts of a batch name it, and the batch does not."""
     if request.parts:
         return "/batch/storage/v1"
     objects = f"/storage/v1/b/{quote(bucket, safe='')}/o"

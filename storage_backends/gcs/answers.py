@@ -41,7 +41,7 @@ class GcsDialect:
     def is_answer(self, response: Response, method: str) -> bool:
         """Whether the response is a definite answer to a request with this method, such as an object, a missing object
         or a refused condition; false for a failure. The status 404 is an answer only if the body is about an object,
-        and never for a POST."""
+        or an emulator's is `Not Found`, and never for a POST."""
         if response.status == HTTPStatus.NOT_FOUND:  # an upload finds no bucket, or no API: objects need not be there
             error = _error_in(response)
             missing = _is_of_object(error) or (self.emulated and error.message == "Not Found")

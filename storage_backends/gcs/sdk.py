@@ -50,8 +50,8 @@ class SdkTransport:
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
         """Sends one request in a thread, and returns the response. After the status 401 it sends the request a second
         time with a new token, if there is one. If the caller is cancelled, the thread runs on. Raises
-        `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s for a
-        request that can't be made."""
+        `StoreUnavailable` if nothing was sent, or if the renewal after a 401 failed for the moment, `Ambiguous` if no
+        complete response came, and other `StoreError`s for a request that can't be made."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._config.exchange_timeout_s):
@@ -155,8 +155,8 @@ def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
 
 
 def _was_never_sent(error: Exception) -> bool:
-    """Whether an exchange failed before the first byte of the request was sent: there was no connection, or the request
-    was not valid."""
+    """Whether it is certain that an exchange failed before the first byte of the request was sent: there was no
+    connection, or the request was not valid. False also for a failure that may have come before."""
     if isinstance(error, NEVER_SENT):
         return True
     cause = error.args[0] if error.args else None

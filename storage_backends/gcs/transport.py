@@ -30,8 +30,8 @@ class GcsTransport:
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
         """Sends one request with an access token, and returns the response. After the status 401 it sends the request a
         second time with a new token, if there is one: a request with that response was not applied. Raises
-        `StoreUnavailable` if nothing was sent, `Ambiguous` if no complete response came, and other `StoreError`s for a
-        request that can't be made."""
+        `StoreUnavailable` if nothing was sent, or if the renewal after a 401 failed for the moment, `Ambiguous` if no
+        complete response came, and other `StoreError`s for a request that can't be made."""
         token = await self._tokens.current()
         answer = await self._exchange(request, token)
         if answer.status == HTTPStatus.UNAUTHORIZED and (other := await self._tokens.renewed(token)) != token:
@@ -51,7 +51,7 @@ class GcsTransport:
         return await exchange(self._pool, request.method, target, headers, body)
 
     async def close(self) -> None:
-        """Closes the connections to GCS."""
+        """Closes the connections to GCS: idle ones at once, and others when their request ends."""
         await self._pool.close()
 
 

@@ -230,7 +230,7 @@ class LocalStore:
 
     def _get(self, key: str, if_changed_from: Version | None, *, at_once: bool) -> Found | Unchanged | Missing:
         """Reads an object: `Unchanged` if it still has the version `if_changed_from`, `Missing` if there is none. With
-        `at_once`, raises `NotInMemory` instead of waiting for a disk."""
+        `at_once`, raises `NotInMemory` as `_read` does."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -244,7 +244,7 @@ class LocalStore:
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
         """Reads at most `length` bytes of an object's file, from `start` on; `Missing` if there is no object. With
-        `at_once`, raises `NotInMemory` instead of waiting for a disk."""
+        `at_once`, raises `NotInMemory` as `_read` does."""
         opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
@@ -306,9 +306,9 @@ class LocalStore:
         )
 
     def _put_once(self, key: str, body: bytes, when: When) -> Outcome:
-        """Writes an object if the condition `when` holds, and returns the outcome: `Unknown` after an I/O error, or
-        if it is visible but the fsync of its folder failed. Raises `ParentRemoved` if a deletion removes the directory
-        meanwhile."""
+        """Writes an object if the condition `when` holds, and returns the outcome: `Unknown` after an I/O error in
+        giving it the name, or if it is visible but the fsync of its folder failed. Raises `OSError` for an I/O error
+        before that, and `ParentRemoved` if a deletion removes the directory meanwhile."""
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
         with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
@@ -322,10 +322,10 @@ class LocalStore:
                 return (self._fsync_folder(folder, folders) if isinstance(outcome, Applied) else None) or outcome
 
     def _give_name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
-        """Gives a temporary file the name of an object, with a later time than any before, if the condition `when`
-        holds, and returns the outcome: `Unknown` after an I/O error. Raises `InvalidKey` if a folder has that name, or
-        if a link has it and `when` is `ABSENT` (`ANY` replaces a link), and `ParentRemoved` if the object's folder was
-        removed meanwhile."""
+        """Gives a temporary file the name of an object, by a hard link under `ABSENT` and else by a rename, with a
+        later time than any before, if the condition `when` holds, and returns the outcome: `Unknown` after an I/O error
+        of the link or rename. Raises `InvalidKey` if a folder has that name, or if a link has it and `when` is `ABSENT`
+        (`ANY` replaces a link), and `ParentRemoved` if the object's folder was removed meanwhile."""
         name = key.rpartition("/")[2]
         current = status_of(folder, name)
         if not holds(when, _version(current)):

@@ -93,8 +93,8 @@ def failure_of_key(code: str, message: str) -> StoreError | None:
 
 
 def _place(response: Response, region: str) -> str:
-    """Returns the place of a bucket, for a message: the `region` that the response names, else the address, if the
-    response has one."""
+    """Returns the place of a bucket, for a message: the `region` that the response names, else the address in the
+    response, else the words that the store names none."""
     if region:
         return f"region {region!r}; set AWS_REGION"
     return element_text(response.body, "Endpoint") or response.headers.get("location") or "the store names none"

@@ -63,9 +63,10 @@ class Delegate:
     async def purge(self, execution: Execution, tombstone: Tombstone, pointer: Pointer) -> None:
         """Submits the purge of a table to the service, with each submission noted in the checkpoint, and returns when
         the service has succeeded. Submits it once more if the service has lost the credentials, at most
-        `MAX_SUBMISSIONS` times in all. Does nothing if the purge may not be handed over, if a worker has begun to
-        delete, or if the metadata file is missing. The caller then deletes the files that are left. Raises
-        `DelegateFailed` if the service fails, `TaskFailed`, `LeaseLost`, and `StoreError`."""
+        `MAX_SUBMISSIONS` times in all. Without a submission in the checkpoint, does nothing if the purge may not be
+        handed over, if files may have been deleted, or if the metadata file is missing; with one, it submits in all
+        these cases. The caller then deletes the files that are left. Raises `DelegateFailed` if the service fails,
+        `TaskFailed`, `LeaseLost`, and `StoreError`."""
         session = execution.session()
         if not _delegation(execution):
             if Progress.parse(execution.checkpoint).deleting:  # a worker began before delegation was configured

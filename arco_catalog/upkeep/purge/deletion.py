@@ -69,8 +69,9 @@ class Deletion(Removal):
         return files
 
     async def _delete_named(self, inventory: Inventory, names: _Names, at_once: int) -> None:
-        """Deletes the files that `names` selects from each chunk of the inventory, without the ones that `_unshared`
-        leaves out, `at_once` at a time, beginning at the position in the checkpoint, which it moves forward."""
+        """Deletes the files in the table's locations that `names` selects from each chunk of the inventory, without the
+        ones that `_unshared` leaves out, `at_once` at a time, beginning at the position in the checkpoint, which it
+        moves forward."""
         async with aclosing(inventory.chunks(self.progress.chunk)) as chunks:
             async for chunk in chunks:
                 done = self._done_of(chunk)

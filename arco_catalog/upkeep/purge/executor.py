@@ -78,8 +78,9 @@ class PurgeExecutor:
 
     async def execute(self, execution: Execution) -> TaskResult:
         """Executes one attempt of a purge, and returns the result. If the drop was undone, or the purge is over, the
-        result is that nothing was deleted. Raises `NotYet` if the purge must wait, `TaskFailed` if a retry can't
-        help, `LeaseLost`, and for a failed attempt that is retried other errors, such as `StoreError`."""
+        result is that nothing was deleted; but if a previous lease released the locations and did not store the end of
+        the task, it has the counts in the checkpoint. Raises `NotYet` if the purge must wait, `TaskFailed` if a retry
+        can't help, `LeaseLost`, and for a failed attempt that is retried other errors, such as `StoreError`."""
         try:
             return await _Purge(execution, self._delegate, self._anti_join).run()
         except NothingToPurge as undone:
@@ -189,8 +190,8 @@ class _Purge:
 
     async def _claim(self) -> None:
         """Records in the checkpoint, before files are deleted, that only the anti-join may continue this purge; does
-        nothing if that is noted, or if all files are deleted. The present phase starts over, since the anti-join
-        counts parts where another worker counts manifests."""
+        nothing if that is noted, or if all files are deleted. The phase of data files starts over, since the anti-join
+        counts parts where another worker counts manifests; a later phase goes on at the position in the checkpoint."""
         progress = Progress.parse(self._execution.checkpoint)
         if not progress.anti_join and progress.phase is not Phase.DONE:
             claimed = replace(progress, anti_join=True, done=0)
@@ -199,8 +200,8 @@ class _Purge:
     async def _begin(self, tombstone: Tombstone) -> None:
         """Marks the tombstone as purging; if a previous lease has done so, fences it for this lease
         (docs/design/purge.md#rule-2, docs/design/purge.md#rule-4). With an anti-join, also fences the pointers of
-        tables that borrow files from the table's locations. Raises `NotYet` while a transaction on the name is
-        undecided, and the other errors of `begin`."""
+        tables that borrow files from the table's locations. Raises `NotYet` while an undecided transaction would give
+        another table an overlapping location or files from there, and the other errors of `begin`."""
         execution = self._execution
 
         def edit(head: RegistryState) -> Steps[Edits | None]:

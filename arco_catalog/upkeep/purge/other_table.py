@@ -69,8 +69,9 @@ class Continuation:
         self._recorded_ms = runtime.boot_ms()
 
     async def record_if_due(self, reading: "_Reading") -> None:
-        """Records how far the table is read, if the last time was `PARTIAL_AFTER_MS` ago or longer and the read is
-        one that can be continued. Raises `LeaseLost`, and `StoreError`."""
+        """Notes how far the table is read, in the checkpoint that the next renewal of the lease stores, if the last
+        time was `PARTIAL_AFTER_MS` ago or longer and the read is one that can be continued. Raises `LeaseLost`, and
+        `StoreError`."""
         now_ms = self._runtime.boot_ms()
         if now_ms - self._recorded_ms < PARTIAL_AFTER_MS:
             return
@@ -188,10 +189,10 @@ def _continued(partial: PartialRead, places: Collection[str]) -> _Reading:
 
 
 async def _read_files(sessions: Sessions, reading: _Reading, continuation: Continuation) -> str | None:
-    """Reads the metadata files of a table, and the manifest lists and manifests that are not read yet, and saves the
-    progress by `continuation` from time to time. Returns the first location, of such a file or of one that it names,
-    that is inside the places of the purge. Returns None if all files that could be read lead to no such location; the
-    others are then in `reading`."""
+    """Reads the metadata files of a table, and the manifest lists and manifests that are not read yet, and from time to
+    time gives the progress to `continuation`, for the next renewal of the lease to store. Returns the first location,
+    of such a file or of one that it names, that is inside the places of the purge. Returns None if all files that could
+    be read lead to no such location; the others are then in `reading`."""
     found, compared = files_of(sessions, reading.metadata, reading.gone, reading.corrupt, reading.position), 0
     async with aclosing(found) as files:
         async for file in files:
@@ -213,8 +214,8 @@ async def _described(
 ) -> TableRead:
     """Returns the result for a table without a file inside the places: the directories to record, and the first of
     `reasons` why a file of it can't be read. If a file is `missing` and the table still has a name, that is the reason
-    instead; missing files of a dropped table are no obstacle, since engines and other purges delete them. Raises
-    `TaskFailed` if the missing file is the pointer."""
+    instead; if that file is the pointer, it raises `TaskFailed`. Missing files of a dropped table, also the pointer,
+    are no obstacle, since engines and other purges delete them."""
     if missing and other.live and await has_name(sessions.session(), other.entity):
         reason = describe_missing(sessions.session(), other.entity, missing[0])
         return TableRead(None, directories, reason, missing=True)

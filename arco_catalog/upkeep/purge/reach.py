@@ -162,9 +162,9 @@ async def _add(execution: Sessions, file: str, reached: Reached) -> Sequence[str
 async def read_metadata_file(
     execution: Sessions, file: str, missing: list[str], use: Callable[[JsonObject], T]
 ) -> T | None:
-    """Reads a metadata file, and returns the result of `use`, which is called with its document; the cache does not
-    keep the file. For a file that does not exist it returns None, and adds the file to `missing`. Raises `CorruptFile`
-    if the file can't be read, and `StoreError`."""
+    """Reads a metadata file, and returns the result of `use`, which is called with its document. Then removes the file
+    from the cache, from which it may have been read. For a file that does not exist it returns None, and adds the file
+    to `missing`. Raises `CorruptFile` if the file can't be read, and `StoreError`."""
     files = execution.session().files
     try:
         return await files.extract(file, use)
@@ -342,7 +342,8 @@ async def files_behind(execution: Sessions, reached: Reached, gone: list[str]) -
 
 
 async def _read_entries(execution: Sessions, manifest: str) -> None:
-    """Reads a manifest to the end, to check that it can be read. Raises `CorruptFile` if not."""
+    """Reads a manifest to the end, to check that it can be read. Raises `CorruptFile` if it exists and can't be
+    read."""
     async with aclosing(entries_of(execution, manifest)) as blocks:
         async for _ in blocks:
             pass

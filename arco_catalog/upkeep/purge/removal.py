@@ -44,8 +44,9 @@ class Removal:
     async def delete(self, files: Iterable[ReachedFile]) -> None:
         """Deletes the files whose locations `own` returns, and counts them in `progress`. Other files, and files with
         names that are no keys of the store, are counted as `outside`; files whose location has `//`, `.` or `..` are
-        counted as `unaddressable`, and not deleted. A file that this object has met before is passed over, unless it
-        was not one of the first `MAX_REMEMBERED_FILES`. Raises `LeaseLost`, and `StoreError`."""
+        counted as `unaddressable`, and not deleted. A file of the table that this object has met before is passed over,
+        unless it was not one of the first `MAX_REMEMBERED_FILES`; files outside of the locations count every time.
+        Raises `LeaseLost`, and `StoreError`."""
         await self._all(files)
 
     async def _all(self, files: Iterable[ReachedFile]) -> None:

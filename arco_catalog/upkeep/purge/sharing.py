@@ -141,8 +141,8 @@ class _Round:
         return None
 
     async def _read_one(self, other: OtherTable) -> None:
-        """Reads the files of another table, and saves in the checkpoint that it was read. Raises `_FileInside` if a
-        file is in the purged table's locations."""
+        """Reads the files of another table, and notes in the checkpoint, which the next renewal of the lease stores,
+        that it was read. Raises `_FileInside` if a file is in the purged table's locations."""
         record = partial(self._record, other.entity)
         continuation = Continuation(self._partial.get(other.entity), record, self._execution.runtime)
         known = self._known.incomplete(other.entity)
@@ -157,8 +157,8 @@ class _Round:
         await self._known.write_if_due()
 
     async def _note(self, other: OtherTable, found: TableRead) -> None:
-        """Records in the checkpoint that a table was read, and, if it could not be read completely, also why, which it
-        logs. For a missing file, also records since when files are missing."""
+        """Notes in the checkpoint, which the next renewal of the lease stores, that a table was read, and, if it could
+        not be read completely, also why, which it logs. For a missing file, also notes since when files are missing."""
         self._read.add(other.entity)
         self._partial.pop(other.entity, None)
         while self._number_done < len(self._others) and self._others[self._number_done].entity in self._read:
@@ -178,7 +178,7 @@ class _Round:
         await self._execution.progress(checkpoint, 1)
 
     async def _record(self, entity: str, read: PartialRead) -> None:
-        """Records in the checkpoint how much of a table was read."""
+        """Notes in the checkpoint, which the next renewal of the lease stores, how much of a table was read."""
         self._partial[entity] = read
         await self._execution.progress(self._checkpoint(), 0)
 

@@ -73,9 +73,9 @@ async def files_of(
     position: ReadPosition,
 ) -> AsyncGenerator[str, None]:
     """Yields the locations of all files to which these metadata files refer, beginning after `position`, and moves the
-    position forward after a manifest's files were yielded. The metadata files and statistics files are always yielded.
-    If one of the metadata files can't be read, the position is set to the beginning first. Files that do not exist are
-    added to `gone`, and files that can't be read to `corrupt`."""
+    position forward after a manifest's files were yielded. The metadata files that can be read, and the statistics
+    files that they name, are always yielded. If one of the metadata files can't be read, the position is set to the
+    beginning first. Files that do not exist are added to `gone`, and files that can't be read to `corrupt`."""
     reached = await named_by(sessions, metadata, corrupt)
     gone += reached.gone
     if len(reached.files) < len(metadata):  # the position counts the lists of all of them

@@ -72,7 +72,8 @@ class ArchiveWriter:
         await asyncio.to_thread(self._complete, summary)
 
     def abandon(self) -> None:
-        """Closes and removes the partial file, unless `complete` has written all of it. Does nothing before `begin`."""
+        """Closes and removes the partial file. Does nothing before `begin`, or if `complete` has written all of the
+        file: the partial file is then left, even if it could not be renamed."""
         if self._raw is None or self._tar is None:
             return
         try:

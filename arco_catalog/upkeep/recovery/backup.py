@@ -144,8 +144,9 @@ class CatalogBackup:
 
     async def _consistent_head(self) -> RegistryState:
         """Reads HEAD, and adds pointers that the archive lacks, until the archive has the pointers of every entity in
-        HEAD and of every transaction that had committed by then. Returns that HEAD. Raises `Unavailable` if that takes
-        more than `MAX_ROUNDS` rounds, and as `_read_head` does."""
+        HEAD and of every transaction that had committed by then. Returns that HEAD. Entities of which no pointer exists
+        do not prevent that, if HEAD is still the same at the next read: they are in `missing`. Raises `Unavailable` if
+        that takes more than `MAX_ROUNDS` rounds, and as `_read_head` does."""
         before: str | None = None
         for _ in range(MAX_ROUNDS):
             head = await self._read_head()
@@ -247,8 +248,8 @@ class CatalogBackup:
         return each.written_ms >= self._since_ms
 
     def _is_new_pending_receipt(self, each: Listed) -> bool:
-        """Whether an object in a listing is a pending receipt that was written during the backup: a pointer in the
-        archive may have its commit."""
+        """Whether an object in a listing is a pending receipt that was written since the backup began, or in the
+        `TICK_MS` before: a pointer in the archive may have its commit."""
         return self._is_recent(each) and "/pending/" in each.key
 
     def _note_entity(self, key: str) -> None:

@@ -182,9 +182,9 @@ async def _read(session: Session, name: str) -> tuple[str, _Node | None]:
 
 
 async def _with_evidence(session: Session, leaves: Sequence[Candidate], heads: Sequence[str]) -> Sequence[Candidate]:
-    """Returns these commits, each with the proof that it was HEAD: its id is in `heads`, or records prove it. Records
-    prove operations, and two commits of the same parent may have the same one (docs/design/registry.md#proposals). So
-    it is a commit with all operations that are proven."""
+    """Returns these commits, with evidence for the ones with an id in `heads`. If none has one, it is for commits that
+    have all operations which records prove, if any, even if only some of their operations are proven: records prove
+    operations, and two commits of the same parent may have the same one (docs/design/registry.md#proposals)."""
     if any(leaf.commit in heads for leaf in leaves):
         shown = "a later commit lists it"
         return [replace(leaf, evidence=shown) if leaf.commit in heads else leaf for leaf in leaves]
@@ -228,7 +228,7 @@ async def _evidence(session: Session, operation: JsonObject, answered: JsonObjec
 
 async def _on_pointer(session: Session, entity: str, operation: JsonObject) -> str | None:
     """Describes the trace of an operation at the pointer of an entity, which proves that it was committed: the mark of
-    the drop, or for a create a later commit or the committed receipt. None without one."""
+    the drop, or for a create or registration a later commit or the committed receipt. None without one."""
     try:
         pointer = await session.state.pointer(entity)
         if pointer is None:

@@ -191,8 +191,9 @@ async def _resolve(session: Session, leaf: Commit) -> Commit | None:
 
 
 def _with_answer(search: PointerSearch, leaf: Commit, answers: Mapping[str, JsonObject]) -> Commit:
-    """Returns a commit with evidence if a final slot of a marker has the answer to its attempt; else the commit
-    unchanged. `answers` has the answers in final slots by attempt."""
+    """Returns a commit with evidence if a final slot of a marker has the answer to its attempt, and if that names the
+    lost pointer's entity and the commit's metadata file; else the commit unchanged. `answers` has the answers in final
+    slots by attempt."""
     answer = answers.get(leaf.attempt or "")
     table = {} if answer is None else mapping(answer, "table")
     if table.get("entity") == search.lost.entity and table.get("metadata_location") == leaf.file.location:

@@ -65,9 +65,9 @@ async def restore(session: Session, choices: Choices, *, dry: bool) -> JsonObjec
 async def _restore_head(session: Session, choices: Choices, *, dry: bool) -> tuple[RegistryState | None, JsonObject]:
     """Restores HEAD if it is missing or can't be read, or if the operator replaces it. Returns the registry as it is
     afterwards, or would be in a dry run, and the report; None for the registry if the operator must choose a commit, or
-    the one that was HEAD has a gap before it. Raises `BadRequest` if the commit that the operator has chosen has one,
-    if HEAD can be read and may not be replaced, or as `_require_entities`; and `CommitFailed` if another writer changed
-    HEAD."""
+    the one that was HEAD has a gap before it. Raises `BadRequest` if the commit that the operator has chosen does not
+    exist, is damaged or has a gap before it, if HEAD can be read and may not be replaced, or as `_require_entities`;
+    and `CommitFailed` if another writer changed HEAD."""
     key = session.state.paths.manifest
     stored = await session.state.read(key)
     state, head = _parse_if_readable(stored, lambda found: RegistryState.parse(found.body, found.version, key))
