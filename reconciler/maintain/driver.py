@@ -166,23 +166,29 @@ class Maintenance:
 
     async def _finish_task(self, worker: Worker, stored: StoredTask) -> None:
         """Executes an unfinished maintenance task, as `_run_task` does. A task without a table in the payload is added
-        to the stats, and ends as failed, so that later runs don't find it. Raises `InternalError` if the payload is no
-        JSON object."""
+        to the stats, and ends as failed, so that later runs don't find it; a task with a payload that can't be read is
+        only added to the stats."""
         try:
             table = table_of(stored.task.payload)
         except TaskFailed as failed:
             self.stats.unreadable.append(f"task {stored.task.id}: {failed}")
             await worker.run_task(stored.task.id)
+        except InternalError as error:
+            self.stats.unreadable.append(f"task {stored.task.id}: {error.message}")
         else:
             await self._run_task(worker, table, stored)
 
     async def _unfinished_tasks(self) -> list[StoredTask]:
-        """Returns the maintenance tasks that are not done, of previous runs and concurrent ones. Raises
-        `InternalError` if a task with a hint, of any type, cannot be read."""
+        """Returns the maintenance tasks that are not done, of previous runs and concurrent ones. A task with a hint, of
+        any type, that can't be read is added to the stats."""
         found: list[StoredTask] = []
         hints = [hint async for hint in all_hints(self.session.state)]
         for task in dict.fromkeys(hint.task for hint in hints):
-            stored = await read_task(self.session.state, task)
+            try:
+                stored = await read_task(self.session.state, task)
+            except InternalError as error:
+                self.stats.unreadable.append(f"task {task}: {error.message}")
+                continue
             if stored is not None and stored.task.kind == TABLE_MAINTENANCE and stored.task.status not in ENDED:
                 found.append(stored)
         return found

@@ -3,6 +3,7 @@
 Files are selected by the criteria of Iceberg's own procedures, so that a plan predicts what a call does.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -227,10 +228,18 @@ def split_rewrite(step: Step) -> Call:
 
 def _plan_position_deletes(figures: Figures, policy: Policy, compaction: DataCompaction) -> Step | None:
     """Returns the step that rewrites files of position deletes, by the table's target size and Iceberg's defaults (of
-    the policy's options only the concurrency counts); None if nothing is due."""
+    the policy's options only the concurrency counts); None if nothing is due. Raises `InvalidPolicy` for a target size
+    that `Criteria.of` does not accept."""
     target = _number(figures, "write.delete.target-file-size-bytes", DELETES_TARGET_BYTES)
     groups = ([DataFile(each) for each in group.position_deletes] for group in figures.groups)
-    rewrite = Selection.of(groups, Criteria.of(target, {}))
+    try:
+        criteria = Criteria.of(target, {})
+    except ValueError as error:
+        raise InvalidPolicy(
+            f"the table's write.delete.target-file-size-bytes can't be used, so this procedure is held back, and other "
+            f"procedures are not: {error}"
+        ) from error
+    rewrite = Selection.of(groups, criteria)
     if not rewrite.files:
         return None
     options = {"partial-progress.enabled": "true"}
@@ -329,6 +338,7 @@ def _gc_disabled(procedure: Procedure, policy: Policy) -> HeldBack:
 
 
 def _number(figures: Figures, name: str, default: int) -> int:
-    """Returns the number in a table property; the default if the property is not set, or is not a positive number."""
+    """Returns the number in a table property; the default if the property is not set, or is not a positive number of at
+    most 18 digits."""
     value = figures.properties.get(name, "")
-    return int(value) if value.isascii() and value.isdigit() and int(value) > 0 else default
+    return int(value) if re.fullmatch("0*[1-9][0-9]{0,17}", value) else default

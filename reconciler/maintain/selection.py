@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from arco_catalog.iceberg.shapes import MAX_LONG
 from reconciler.live_files import SMALL
 from reconciler.maintain.contents import DataFile
 
@@ -41,6 +42,8 @@ class Criteria:
         """Returns the criteria that these options of `rewrite_data_files` set; defaults are Iceberg's, and options that
         set no criterion are not read. Raises `ValueError` for values that Iceberg refuses, and for those by which every
         run would rewrite all files."""
+        if target > MAX_LONG:
+            raise ValueError(f"the target file size must be at most {MAX_LONG} bytes")
         found = cls(
             target,
             _number(options, "min-file-size-bytes", int, int(SMALL * target)),

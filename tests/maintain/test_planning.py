@@ -102,6 +102,19 @@ def test_position_deletes_are_rewritten_where_many_lie_together() -> None:
     assert due(DELETES, table([1], position_deletes=[1] * 5), COMPACTION).fewer == 4
 
 
+@pytest.mark.parametrize("size", ["1", "9" * 400, "9" * 5_000, "x", "-1", "0"])
+@pytest.mark.parametrize("name", ["write.target-file-size-bytes", "write.delete.target-file-size-bytes"])
+def test_no_size_in_a_table_s_properties_ends_a_run(name: str, size: str) -> None:
+    found = plan(table([1] * 9, properties={name: size}, position_deletes=[1] * 9), policies(COMPACTION), Now(NOW_MS))
+    procedures = {each.call.procedure for each in found.steps} | {each.procedure for each in found.held_back}
+    assert {DATA, DELETES} <= procedures
+
+
+def test_a_target_size_beyond_64_bits_holds_a_rewrite_back() -> None:
+    huge = policy("data-compaction", config={"target-file-size-bytes": "9" * 400})
+    assert "must be at most" in held_back(DATA, table([1] * 9), huge)
+
+
 def test_manifests_are_rewritten_when_half_as_many_would_do() -> None:
     said = policy("metadata-compaction")
     assert nothing(MANIFESTS, table([1], manifests=Manifests((1,) * 9)), said)

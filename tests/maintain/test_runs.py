@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.policies.attachments import attach_policy, detach_policy
 from arco_catalog.operations.policies.policies import PolicyText, create_policy
@@ -24,6 +24,7 @@ from reconciler.maintain.calls import Call, Procedure
 from reconciler.maintain.procedures import ProcedureFailed
 from reconciler.maintain.table_plans import TableRef
 from reconciler.maintain.tasks import open_task
+from storage_backends import ANY
 from tests.maintain.lake import Killed, Lake, Procedures
 from tools.support.catalog_fixture import NS
 
@@ -210,6 +211,25 @@ async def test_a_table_for_which_no_task_can_be_made_does_not_end_the_run(
     [unreadable] = stats.unreadable
     assert unreadable.startswith("db.t: ")
     assert "1 maintenance task" in unreadable
+
+
+async def test_a_task_that_cannot_be_read_is_reported_and_does_not_end_the_run(lake: Lake) -> None:
+    session, unread, strange = lake.fixture.session(), lake.runtime.uuid(), lake.runtime.uuid()
+    await store_new_task(session, unread, TABLE_MAINTENANCE, {})
+    await store_new_task(session, strange, TABLE_MAINTENANCE, {})
+    stored = await read_task(session.state, strange)
+    assert stored is not None
+    paths = session.state.paths
+    store = session.state.store
+    await store.put(paths.task_version(unread, 1), b"{", ANY)
+    body = dumps({**stored.task.document, "task_payload": "[]"})
+    await store.put(paths.task_version(strange, 1), body, ANY)
+    procedures = Procedures(lake)
+
+    stats = await lake.run(procedures)
+
+    assert sorted(each.partition(":")[0] for each in stats.unreadable) == sorted([f"task {unread}", f"task {strange}"])
+    assert DATA in procedures.of("t")
 
 
 async def test_a_task_without_a_table_is_reported_by_one_run_which_ends_it_as_failed(lake: Lake) -> None:
