@@ -40,7 +40,8 @@ async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Ca
     """Returns the bytes of the current version of a secret, or of the version that the reference names; `environment`
     has the variables that name credentials for AWS. Raises `StoreDenied` if there is none, if it may not be read, if
     the cloud's library is not installed, or if the reference has no known form, and `StoreUnavailable` if the store of
-    secrets, or a source of credentials, does not respond or fails for now. No error quotes the secret."""
+    secrets does not respond or fails for now. Either may mean that a source of credentials does not respond. No error
+    quotes the secret."""
     if match := _AWS.fullmatch(reference):
         from storage_backends.s3.secrets import read_aws_secret  # not for functions on another cloud
 
@@ -101,7 +102,8 @@ def azure_value(body: bytes) -> bytes:
 
 def _google_token() -> str:
     """Returns an access token for Google Cloud, by google-auth's own search for credentials. Blocks. Raises
-    `StoreDenied` without that library or credentials, and `StoreUnavailable` if Google's server does not respond."""
+    `StoreUnavailable` if Google's token server does not respond, and `StoreDenied` without that library or credentials
+    and for any other failure: that server fails, or the metadata server of a machine does not respond."""
     try:
         import requests
         from google import auth
@@ -121,7 +123,8 @@ def _google_token() -> str:
 
 def _azure_token(domain: str) -> str:
     """Returns a token of Entra ID for the key vaults under `domain`, by azure-identity's own search for credentials.
-    Blocks. Raises `StoreDenied` without that library or credentials, and `StoreUnavailable` for any other failure."""
+    Blocks. Raises `StoreDenied` without that library, and if the search finds no token, also where a server does not
+    respond, for which azure-identity has the same error; `StoreUnavailable` for any other error of Azure's."""
     try:
         from azure.core.exceptions import AzureError, ClientAuthenticationError
         from azure.identity import DefaultAzureCredential

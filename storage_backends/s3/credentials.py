@@ -79,9 +79,10 @@ class BotocoreCredentials:
         self._asking = asyncio.Lock()
 
     async def current(self) -> Credentials:
-        """Returns the keys of botocore's chain, renewed if they expire soon, by one task at a time. Raises
-        `StoreUnavailable` if a provider of credentials does not respond, and `StoreDenied` if botocore is missing or
-        gets none."""
+        """Returns the keys of botocore's chain, renewed if they expire soon, by one task at a time; the old ones if
+        botocore fails to renew them while they are valid for 10 minutes more. Raises `StoreUnavailable` if a service
+        such as STS does not respond, and `StoreDenied` if botocore is missing or gets none, also where the instance
+        metadata does not respond."""
         if self._good is not None and not self._expires_soon():
             return self._good
         async with self._asking:  # one task renews; the others use the credentials
@@ -96,8 +97,8 @@ class BotocoreCredentials:
 
     def _ask(self) -> Credentials:
         """Returns the keys that botocore's chain has, renewed if they expire soon. Blocks. Raises `StoreUnavailable` if
-        a provider of credentials does not respond, and `StoreDenied` without botocore, without credentials, or for
-        another failure of botocore's."""
+        a service such as STS does not respond, and `StoreDenied` without botocore, for another `BotoCoreError` or
+        `ClientError`, and without credentials, also where the instance metadata does not respond."""
         try:
             from botocore.exceptions import (  # type: ignore[import-untyped]
                 BotoCoreError,

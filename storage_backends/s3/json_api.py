@@ -62,8 +62,8 @@ async def post(
     """Sends an AWS service one request, signed with the credentials that the variables name, and returns the answer,
     whatever its status. The request goes to the endpoint that a variable names, else to Amazon's in the region. Raises
     `StoreDenied` without credentials, for an address that is not allowed, an endpoint that is no URL and an unknown
-    ARCO_S3_CLIENT, and `StoreUnavailable` without a whole answer of at most `max_bytes` or if a source of credentials
-    does not respond."""
+    ARCO_S3_CLIENT, `StoreUnavailable` without a whole answer of at most `max_bytes` or if a source of credentials
+    does not respond, and another `StoreError` for credentials that are not printable ASCII."""
     configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
     url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
     try:

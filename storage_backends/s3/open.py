@@ -23,7 +23,8 @@ def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
 def open_versions(url: StoreUrl, config: S3Config) -> "KeptVersions":
     """Opens the reader of all versions, current and previous, that the bucket at this URL keeps of objects, over
     connections of our own. Raises `ValueError` without a bucket, for an ARN, or a multi-Region alias, that is no access
-    point in one Region, or for a prefix that no key can have."""
+    point in one Region, or for a prefix that no key can have. For the ARN of an access point, a directory bucket or a
+    proxy on the way, all of which need the SDK, the first call raises `StoreError`."""
     from storage_backends.s3.versions import S3Versions
 
     return S3Versions(*_place(url), config=replace(config, carrier=Carrier.WIRE))

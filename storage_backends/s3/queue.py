@@ -22,10 +22,10 @@ async def send_message(
     url: str, body: str, delay_s: int, environment: Mapping[str, str], now_ms: Callable[[], int]
 ) -> None:
     """Sends a message to the queue of this URL, which delivers it after `delay_s` seconds, or after 900 if that is
-    less. `environment` has the variables of the credentials, and of the region if the URL names none; without one it is
-    us-east-1. Raises `StoreDenied` without credentials, for an address that is not allowed, a URL or variables that
-    can't be parsed, and if SQS refuses the message; raises `StoreUnavailable` if SQS is too busy or the outcome is
-    unknown."""
+    less. `environment` has the variables of the credentials, and of the region unless the URL's host is
+    `sqs.REGION.amazonaws.com` (or `.com.cn`); without one it is us-east-1. Raises `StoreDenied` without credentials,
+    for an address that is not allowed, a URL or variables that can't be parsed, and if SQS refuses the message; raises
+    `StoreUnavailable` if SQS is too busy or the outcome is unknown."""
     try:
         host = _HOST.fullmatch(urlsplit(url).hostname or "")
     except ValueError as error:

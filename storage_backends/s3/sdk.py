@@ -78,8 +78,9 @@ class SdkTransport:
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """Sends one request, once, by the SDK, and returns the response. The SDK signs by this machine's clock:
         `clock_skew_ms` is not used. If the store denies the session that a directory bucket needs, that is the
-        response. Raises `StoreUnavailable` if the request was not sent, `Ambiguous` if no complete response came, and
-        other `StoreError`s for a request that can't be sent."""
+        response. Raises `StoreUnavailable` if the request was surely not sent, `Ambiguous` if no complete response
+        came, also where the time was over before it was sent or the CA bundle can't be read, and other `StoreError`s
+        for a request that can't be sent."""
         check_headers(request.headers)
         operation = _OPERATIONS[request.method] if request.key else _OF_BUCKETS[request.method]
         try:
@@ -192,7 +193,7 @@ class _Provider:
 
 async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: str) -> SdkTransport:
     """Returns a transport by the SDK, through `proxy` if that is not empty. Nothing is sent yet. Raises `StoreError`
-    for a configuration that can't be followed."""
+    for a configuration that can't be followed, except a CA bundle that can't be read, with which requests fail."""
     session = get_session(_NO_FILES)
     session.register_component("data_loader", _MODELS)
     session.register_component("credential_provider", _Provider(_Keys(credentials_of(config.credentials))))
@@ -233,7 +234,8 @@ async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: 
 
 def _failure(error: BotoCoreError) -> StoreError:
     """Returns the store's error for an error of the SDK while it sent a request: `StoreUnavailable` if there was no
-    connection, `Ambiguous` if the response was lost, `StoreError` for a request that can't be sent."""
+    connection, `Ambiguous` for any other exception below the SDK, as when the response was lost or a CA bundle can't
+    be read, `StoreError` for a request that can't be sent."""
     cause = error.kwargs.get("error")
     if isinstance(cause, _NEVER_SENT):
         return StoreUnavailable(f"no connection to the store could be made: {error}")

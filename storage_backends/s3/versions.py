@@ -107,7 +107,7 @@ def _complete(found: Sequence[KeptVersion], *, more: bool) -> tuple[list[KeptVer
 
 def _version(element: "Element", escaped: bool) -> KeptVersion:
     """Returns the version, or delete marker, in an XML element of a listing. `escaped` is whether its key is escaped as
-    in a URL. Raises `KeyError` if a part is missing, and `ValueError` if one is malformed."""
+    in a URL. Raises `KeyError` if a part other than `IsLatest` is missing, and `ValueError` if one is malformed."""
     texts = {local_name(child): child.text or "" for child in element}
     version = Version(texts["ETag"]) if local_name(element) == "Version" else None
     key = unquote_plus(texts["Key"]) if escaped else texts["Key"]

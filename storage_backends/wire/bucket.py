@@ -23,12 +23,13 @@ class Bucket:
         self._client = client
 
     async def close(self) -> None:
-        """Closes the connections to the bucket; another call would open new ones."""
+        """Closes the connections to the bucket if they belong to this event loop, and forgets them in any case; another
+        call would open new ones."""
         await self._client.close()
 
     def observe(self, see: Callable[[Response], None]) -> None:
         """Sets the function that is called with each response of the store from now on, also with failures that are
-        retried."""
+        retried, but not with a 401 after which the transport sends the request a second time."""
         self._client.observe(see)
 
     def _key(self, key: str) -> str:

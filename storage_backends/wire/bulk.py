@@ -43,8 +43,9 @@ class Batches:
 
     async def _batch(self, keys: Sequence[str]) -> Deleted:
         """Deletes a batch of objects with one request, and resends the keys for which the store was too busy, after
-        pauses; deletes each by itself if the store takes no such request. Returns the keys of objects that may still
-        exist, with the reasons; a failure of the request is the reason for all that it has, and is not raised."""
+        pauses. Returns the keys of objects that may still exist, with the reasons. `StoreUnavailable`, `StoreDenied` or
+        `Unknown` of the request is the reason for all keys that it has, and is not raised; after any other
+        `StoreError`, as of a store that takes no such request, deletes each by itself, `AT_ONCE` at a time."""
         left: dict[str, Unknown | StoreError] = {}
         now_ms: int | None = None
         for pause_s in self.client.pauses():

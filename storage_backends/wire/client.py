@@ -95,7 +95,7 @@ class Client:
 
     def observe(self, see: Callable[[Response], None]) -> None:
         """Sets the function that is called with each response of the store from now on, also with failures that are
-        retried."""
+        retried, but not with a 401 after which the transport sends the request a second time."""
         self._observe = see
 
     async def close(self) -> None:
@@ -175,7 +175,8 @@ class Client:
         return known.transport if known is not None and known.loop is loop else None
 
     async def _open_in(self, loop: asyncio.AbstractEventLoop) -> Transport:
-        """Opens a transport of this event loop, and returns it, or the one that another call has opened meanwhile."""
+        """Opens a transport of this event loop, and returns it, or the one that another call has opened meanwhile; then
+        drops the new one, which has no connection yet, without closing it."""
         transport = await self._open_transport()  # opens no connection yet
         first = self._opened(loop)
         if first is not None:

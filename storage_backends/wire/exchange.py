@@ -113,7 +113,8 @@ class Transport(Protocol):
         `clock_skew_ms` is how far the store's clock is ahead of this machine's.
 
         Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no whole answer came, and any other `StoreError`
-        for a request that can't be made.
+        for a request that can't be made. Where it can't get a token after a 401, it raises `StoreUnavailable` or
+        another `StoreError`, too: the request was not applied.
         """
         ...
 

@@ -56,7 +56,7 @@ def _read(environment: Mapping[str, str], name: str) -> str:
 
 def _covers(exception: str, host: str, port: int) -> bool:
     """Whether an entry of `NO_PROXY` covers a host and port: `*`, a name with all names below it, an address or a
-    network. A name or an address may have a port."""
+    network. A name or an IPv4 address may have a port."""
     if exception == "*":
         return True
     if "/" in exception:

@@ -28,8 +28,8 @@ async def read_body(response: "ClientResponse", max_bytes: int) -> bytes:
 
 
 def check_end(method: str, response: Response) -> None:
-    """Raises `Ambiguous` for a response that announces no length, so that its end may be missing, unless the method and
-    status need no body: an SDK does not see the end of the connection."""
+    """Raises `Ambiguous` for a response that announces no length, so that its end may be missing, unless the method
+    (HEAD, PUT, DELETE) or the status (204, from 300 on) needs no body: an SDK does not see when a connection ends."""
     framed = {"content-length", "transfer-encoding"} & response.headers.keys()
     bodiless = method == "HEAD" or response.status in (204, 304)
     if not framed and not bodiless and not may_end_with_its_connection(method, response.status):

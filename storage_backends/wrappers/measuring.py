@@ -108,7 +108,7 @@ class Measurement:
 
     @property
     def bytes_read(self) -> int:
-        """The number of bytes in the bodies of all objects that were read."""
+        """The number of bytes of objects that were read: of a range, only those in it."""
         return self.totals().bytes_read
 
     @property
