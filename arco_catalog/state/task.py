@@ -313,7 +313,7 @@ def name_in_log(task: Task) -> str:
 
 
 def correlation_id(payload: JsonObject) -> str | None:
-    """Returns the id by which the submitter of a task finds it in logs: `correlation_id` in the
+    """Returns the id by which the submitter of a task can identify it in logs: `correlation_id` in the
     `common_payload` of the payload, or else `polaris_correlation_id` there; None if it has neither."""
     common = mapping(payload, "common_payload")
     return optional_text(common, "correlation_id") or optional_text(common, "polaris_correlation_id")

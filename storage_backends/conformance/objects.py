@@ -209,12 +209,16 @@ async def conditional_deletion(examination: Examination) -> Finding:
     key = examination.key("delete-if")
     stale = await examination.write(key, b"one", ABSENT)
     current = await examination.write(key, b"two", Matches(stale))
-    if isinstance(await examination.store.delete(key, Matches(stale)), Applied):
+    outcome = await examination.store.delete(key, Matches(stale))
+    if isinstance(outcome, Applied):
         return lacking("its condition is ignored: dropped tables leave more to clear away")
+    refused(outcome, "a deletion with a stale version")
     await examination.require(key, b"two")
     applied(await examination.store.delete(key, Matches(current)), "a deletion of the current version")
-    if isinstance(await examination.store.delete(key, Matches(current)), Applied):
+    outcome = await examination.store.delete(key, Matches(current))
+    if isinstance(outcome, Applied):
         return lacking("refused if stale, not where nothing is")
+    refused(outcome, "a deletion of a missing object")
     return ok("refused if stale or missing")
 
 

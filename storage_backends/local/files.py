@@ -56,8 +56,12 @@ def make_folder(path: str) -> None:
         missing.append(path)
         path = os.path.dirname(path)
     for folder in reversed(missing):
-        with suppress(FileExistsError):
+        try:
             os.mkdir(folder)
+        except FileExistsError:  # another process made it just now, or it is no folder
+            if not os.path.isdir(folder):
+                raise
+            continue
         above = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(above)

@@ -29,7 +29,7 @@ from storage_backends import (
 )
 from storage_backends.local import files
 from storage_backends.local.config import LocalConfig
-from storage_backends.local.files import prune_empty
+from storage_backends.local.files import make_folder, prune_empty
 from storage_backends.local.open_nofollow import open_nofollow
 from storage_backends.local.store import AT_ONCE_IN_A_ROW, PRIVATE_FOLDER, LocalStore
 from storage_backends.probe import honours_conditions
@@ -510,3 +510,12 @@ class TestLocks:
         await other.close()
 
         assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
+
+
+def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError):
+        make_folder(f"{tmp_path}/file")
+    make_folder(f"{tmp_path}/new/one")
+    make_folder(f"{tmp_path}/new/one")
+    assert (tmp_path / "new" / "one").is_dir()
