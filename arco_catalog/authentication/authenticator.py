@@ -9,7 +9,7 @@ from storage_backends.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RequestCredentials:
-    """The parts of a request in which an authenticator finds credentials: the headers, with lower-case names, and the
+    """The parts of a request where an authenticator looks for credentials: the headers, with lower-case names, and the
     gateway's event that invoked a function, or one of the same form that the adapter for another cloud has made; None
     without a gateway."""
 

@@ -264,8 +264,10 @@ class IssuerKeys:
         except (StoreError, ValueError) as error:
             _LOG.warning(
                 "the public keys of the token issuer %s could not be fetched; keys fetched within the last day "
-                "are still used, and requests with a token of this issuer that names none of them get 503: %s",
+                "are still used, and requests with a token of this issuer that names none of them get 503 (if "
+                "there are such keys, 401 within %g s after a failed fetch): %s",
                 self._issuer,
+                RETRY_MS / 1_000,
                 error,
             )
             return False

@@ -83,7 +83,7 @@ class Secrets:
         check derives once. Raises `IllegalArgument` unless the secret has 1 to `MAX_LENGTH` printable characters, and
         `TooManyRequests` if too many chosen ones are being hashed."""
         if not secret or len(secret) > MAX_LENGTH or not secret.isprintable():
-            raise IllegalArgument(f"A client secret must have 1 to {MAX_LENGTH} printable characters")
+            raise IllegalArgument(f"The client secret of a reset must have 1 to {MAX_LENGTH} printable characters")
         if is_generated(secret):
             salt = self._entropy(_SALT_BYTES)
             return _stored(SHA256, salt, _sha256(salt, secret))

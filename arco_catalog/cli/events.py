@@ -149,7 +149,10 @@ def run_subscribe(
         print(json_text({**described(made), "secret": made.secret}))
         return 0
     print(f"The subscription {made.name} gets the events that it selects, beginning after number {made.cursor:,}.")
-    print(f"Servers, functions and `arco tasks run` send the events, with {EVENTS.name}=true in the environment.")
+    print(
+        f"Servers send the events with --events or {EVENTS.name}=true in the environment, functions and `arco tasks "
+        "run` only with the latter."
+    )
     if made.secret is not None:
         print(f"Requests to the receiver are signed with this secret, which no later command displays: {made.secret}")
     return 0

@@ -157,7 +157,7 @@ async def _require_in_one(catalogs: Sequence[DeployedCatalog], task: str, reques
                 return
         except (CatalogError, StoreError):
             return
-    raise CliError(f"Task does not exist: {task}")
+    raise CliError(f"Task does not exist in any catalog: {task}")
 
 
 def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> int:

@@ -53,7 +53,7 @@ class WorkerMetrics(Collector):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The variables by which a worker finds the directory."""
+        """The variables that give a worker the directory."""
         return {DIRECTORY_VARIABLE: str(self._directory)}
 
     def reserve(self, places: Iterable[int]) -> None:

@@ -57,7 +57,7 @@ def check_page(
     if site is not None and site.lower() in _FOREIGN_SITES:
         raise Forbidden(
             f"A web page of another origin may not use this catalog: the browser's header Sec-Fetch-Site is "
-            f"{site[:64]!r}, and the header Origin names no origin that the server's operator allows"
+            f"{site[:64]!r}, and the header Origin is missing, or names no origin that the server's operator allows"
         )
 
 

@@ -40,7 +40,7 @@ async def cancel_plan(context: RequestContext) -> Response:
     try:
         read_token(context.params["plan-id"])
     except InvalidToken:
-        raise NoSuchPlanId("Nothing to cancel: no plan of this catalog has such an id") from None
+        raise NoSuchPlanId("Nothing to cancel: the plan id in the path is malformed") from None
     return NO_CONTENT
 
 

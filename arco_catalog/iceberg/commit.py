@@ -181,9 +181,7 @@ class NamedObjects(Generic[T]):
 def refuse_unknown(*fields: NamedObjects[object]) -> None:
     """Raises one `BadRequest` that lists every requirement and update whose name this catalog does not know."""
     problems = [
-        f"unknown {field.field}: {', '.join(map(quoted, unknown))}"
-        for field in fields
-        if (unknown := list(field.unknown))
+        f"{field.field}: {', '.join(map(quoted, unknown))}" for field in fields if (unknown := list(field.unknown))
     ]
     if problems:
-        raise BadRequest(f"Cannot commit: {'; '.join(problems)}")
+        raise BadRequest(f"Cannot commit: unknown {'; unknown '.join(problems)}")

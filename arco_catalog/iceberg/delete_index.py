@@ -1,4 +1,4 @@
-"""Finds the delete files that apply to a data file (table spec, "Scan Planning").
+"""Selects the delete files that apply to a data file (table spec, "Scan Planning").
 
 A delete file applies to older data files: one of positions, and a deletion vector, also to files of its own sequence
 number, one of equality to files before it. It applies within its partition, unless it is of equality and its partition
@@ -132,8 +132,8 @@ class DeleteIndex:
             raise Unsupported(
                 f"The partition of the data file {file.path[:200]}, or of equality deletes that may be for it, may "
                 "have lost the value of a dropped column, so it can't be known which of them are for the file. "
-                "Iceberg's Java library leaves them out: let the client plan its scans (scan-planning-mode=client), "
-                "delete the rows again, and rewrite the data files (rewrite_data_files)"
+                "Iceberg's Java library leaves them out, so where a client plans by it (scan-planning-mode=client), "
+                "delete the rows again, and then rewrite the data files (rewrite_data_files)"
             )
         return found
 

@@ -26,10 +26,6 @@ MAX_SCHEMA_BYTES = 512 << 10
 """Maximum bytes of the table's schema in the header of a manifest."""
 _READ_ENTRY = "an entry of a manifest list, read for a rebase or the plan of a scan,"
 """The beginning of the errors of `ManifestFile.parse`."""
-
-_INVALID_PARTITIONS = (
-    "an entry of a manifest list has no valid partitions, so the list serves no scan and no rebase of an append"
-)
 _OLDER_NAMES = {
     "added_data_files_count": "added_files_count",
     "existing_data_files_count": "existing_files_count",
@@ -52,12 +48,12 @@ class FieldSummary(NamedTuple):
         """Reads a summary as it was decoded. Raises `NotRebasable` if `contains_null` is missing, and for an unknown
         field, or one of a wrong type; the other fields are None if they are missing."""
         if not isinstance(value, dict) or not value.keys() <= {*cls._fields}:
-            raise NotRebasable(f"{_READ_ENTRY} has no valid partitions")
+            raise _invalid_partitions()
         null, nan, lower, upper = (value.get(name) for name in cls._fields)
         if not isinstance(null, bool) or not isinstance(nan, bool | None):
-            raise NotRebasable(f"{_READ_ENTRY} has no valid partitions")
+            raise _invalid_partitions()
         if not isinstance(lower, bytes | None) or not isinstance(upper, bytes | None):
-            raise NotRebasable(f"{_READ_ENTRY} has no valid partitions")
+            raise _invalid_partitions()
         return cls(null, nan, lower, upper)
 
 
@@ -307,7 +303,14 @@ def _partitions(value: AvroValue) -> Sequence[FieldSummary] | None:
     if value is None or value == []:
         return None
     if not isinstance(value, list):
-        raise NotRebasable(f"{_READ_ENTRY} has no valid partitions")
+        raise _invalid_partitions()
     if len(value) > MAX_SUMMARIES:
         raise NotRebasable(f"{_READ_ENTRY} has more than {MAX_SUMMARIES:,} summaries of partition fields")
     return [FieldSummary.parse(each) for each in value]
+
+
+def _invalid_partitions() -> NotRebasable:
+    """Returns the error for malformed summaries of partition fields."""
+    return NotRebasable(
+        "an entry of a manifest list has no valid partitions, so the list serves no scan and no rebase of an append"
+    )

@@ -102,7 +102,7 @@ class TransactionReadSet(ReadSet):
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
         """Raises `InternalError`, always: only the transaction object shows whether a transaction committed."""
         raise InternalError(
-            "The read set of a transaction does not show whether it committed: read the transaction object"
+            "The program searched the read set of a transaction for the commit, which only the transaction object has"
         )
 
 

@@ -56,7 +56,7 @@ async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool
 
 class LostEvidence:
     """Keeps the last error about removed evidence while a commit is searched for in many objects. The search goes on to
-    the end, and only if it finds no commit is the outcome unknown (`check_none`)."""
+    the end, and only without a commit is the outcome unknown (`check_none`)."""
 
     def __init__(self) -> None:
         self._last: CommitStateUnknown | None = None

@@ -93,7 +93,7 @@ async def test_a_subscription_is_made_listed_and_removed(fixture: CatalogFixture
     url = f"{WEBHOOK}?key=hidden"
     made = await arco("events", "subscribe", "alerts", "--to", url, "--type", "drop-table", "--new", *store)
     assert made.code == 0, made.err
-    assert "with ARCO_EVENTS=true in the environment" in made.out
+    assert "or ARCO_EVENTS=true in the environment" in made.out
     secret = made.out.rpartition(": ")[2].strip()
     found = await read_subscription(fixture.another().session().state, "alerts")
     assert found is not None

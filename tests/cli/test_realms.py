@@ -326,7 +326,7 @@ def test_a_task_that_no_catalog_has_is_an_error(store: Store) -> None:
     dropped(store)
     [task] = (each["task_id"] for each in store.json("tasks", "list", "--warehouse", "sales"))
 
-    assert "Task does not exist: nothing" in store.run("tasks", "run", "nothing", "--all", code=1)
+    assert "Task does not exist in any catalog: nothing" in store.run("tasks", "run", "nothing", "--all", code=1)
     assert "sales: 1 tasks were executed" in store.run("tasks", "run", task, "--all")
     assert "sales: 0 tasks were executed" in store.run("tasks", "run", task, "--all")  # it has it, and it has ended
 

@@ -81,7 +81,9 @@ def parse_value(type_name: str, value: JsonValue) -> Value:
     if base in ("float", "double") and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         value = float(value)
     if base not in _PARSERS or not primitives.is_default(type_name, value):
-        raise BadRequest(f"Cannot parse a literal of a filter as a {type_name} value: {str(value)[:100]}")
+        raise BadRequest(
+            f"Cannot parse a literal of a filter as a value of the data-type {type_name}: {str(value)[:100]}"
+        )
     return _PARSERS[base](value)
 
 
