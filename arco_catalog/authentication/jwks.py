@@ -164,6 +164,7 @@ class IssuerKeys:
         self._keys: Sequence[PublicKey] = ()
         self._fetched_ms = 0
         self._attempted_ms: int | None = None
+        self._failed = False
         self._refreshing: asyncio.Task[bool] | None = None
         self.withdrawn = 0
 
@@ -172,12 +173,13 @@ class IssuerKeys:
         for a fetch of the keys first if none are cached or they are older than `STALE_MS`, and also for an unknown id,
         if a fetch is under way or the last attempt was at least `RETRY_MS` ago. Keys older than `REFRESH_MS` are
         refreshed in the background. Raises `Unavailable` if the keys have to be fetched, and can't be: without usable
-        ones also at once, if no fetch is under way and the last attempt was less than `RETRY_MS` ago."""
+        ones, and for an unknown id after a failed attempt, also at once, if no fetch is under way and the last attempt
+        was less than `RETRY_MS` ago."""
         if not self.are_usable():
             await self._wait_for_refresh()
         self.refresh_if_old()
         known = self._find(id)
-        if not known and (self._refreshing is not None or self._since_attempt() >= RETRY_MS):
+        if not known and (self._refreshing is not None or self._failed or self._since_attempt() >= RETRY_MS):
             await self._wait_for_refresh()
             known = self._find(id)
         return [key for key in known if key.takes(algorithm)][:MAX_CANDIDATES]
@@ -264,12 +266,11 @@ class IssuerKeys:
         except (StoreError, ValueError) as error:
             _LOG.warning(
                 "the public keys of the token issuer %s could not be fetched; keys fetched within the last day "
-                "are still used, and requests with a token of this issuer that names none of them get 503 (if "
-                "there are such keys, 401 within %g s after a failed fetch): %s",
+                "are still used, and requests with a token of this issuer that names none of them get 503: %s",
                 self._issuer,
-                RETRY_MS / 1_000,
                 error,
             )
+            self._failed = True
             return False
         self._replace(keys)
         return True
@@ -279,4 +280,4 @@ class IssuerKeys:
         these is no longer published."""
         if any(key not in keys for key in self._keys):
             self.withdrawn += 1
-        self._keys, self._fetched_ms = keys, self._now_ms()
+        self._keys, self._fetched_ms, self._failed = keys, self._now_ms(), False
