@@ -174,7 +174,7 @@ def check_row_ids(manifests: Iterable[ManifestFile]) -> None:
     version 3: such a table was upgraded, and the next commit of a client gives out the ids."""
     for each in manifests:
         if each.content == DATA and each.first_row_id is None:
-            raise NotRebasable(f"the manifest {each.manifest_path[:200]} has no first_row_id")
+            raise NotRebasable(f"the table's manifest {each.manifest_path[:200]} has no first_row_id")
 
 
 def check_added(manifest: ManifestFile, append: Append, target: AppendTarget) -> None:

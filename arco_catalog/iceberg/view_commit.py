@@ -254,7 +254,7 @@ class ViewDraft:
         if self.metadata == self.base:
             return None
         if not self.metadata["location"]:
-            raise BadRequest("Cannot write metadata without a location: change 'set-location' in the commit")
+            raise BadRequest("Cannot write metadata without a location: 'set-location' has only slashes")
         self._refuse_lost_dialects()
         self._expire_versions()
         return cast(JsonObject, self.metadata)

@@ -50,7 +50,7 @@ async def drop_table(session: Session, namespace: Namespace, name: str, purge: b
     answer = await run(session, drop)
     if purge and drop.copy_of is not None:
         _LOG.warning(
-            "Dropped %s without the purge of the request, because %s",
+            "Dropped %s in a copy of a catalog, without the purge of the request: %s",
             dotted(namespace, name),
             describe_copy(drop.copy_of),
         )

@@ -100,9 +100,9 @@ class _Register(NamedChange):
             self.session.catalog.locations.check(self.file)
             if self._claimed is Claim.REMOVED:
                 raise BadRequest(
-                    f"{self.file} was not registered: it left the metadata log of the table that wrote it and is "
-                    "deleted, because that table has write.metadata.delete-after-commit.enabled. Register a newer "
-                    "file, or a copy under another name"
+                    f"{self.file} was not registered: it is deleted, because it left the metadata log of a table with "
+                    "write.metadata.delete-after-commit.enabled, never became current, or was a dropped view's. "
+                    "Register a newer file, or a copy under another name"
                 )
             self._existing = await read_existing(self.session, self.semantics, self.file, self._check_logged_files)
         except Refusal as refusal:

@@ -11,7 +11,7 @@ from storage_backends import StoreError
 from storage_backends.lazy_dataclass import dataclass
 
 MAX_DELAY_MS = 900_000
-"""The longest delay of a message in SQS. The scheduled run finds tasks that are due later."""
+"""The longest delay of a message in SQS. Tasks that are due later are for the scheduled run."""
 CLOCK_MS = 1_000
 """Additional delay of a message: times of stores are whole seconds, so only then the task is due for every worker."""
 SEND_SECONDS = 3.0

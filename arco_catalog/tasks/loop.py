@@ -43,7 +43,7 @@ class WakeUp:
 
     async def task_due(self, root: str, in_ms: int) -> None:
         """Ends the pause of the loop that executes tasks if a task of the catalog with this root is due now: `in_ms` is
-        the time until then in milliseconds. Does nothing for a task that is due later, which a poll finds."""
+        the time until then in milliseconds. Does nothing for a task that is due later, which is for a poll."""
         if in_ms <= 0:
             self._roots.add(root)
             self._event.set()

@@ -422,7 +422,7 @@ class Worker:
         await self._remove_hint(execution.task)
 
     async def _remove_hint(self, task: Task) -> None:
-        """Removes the hint of a task's last scheduled run, at best effort: a later worker removes it."""
+        """Removes the hint of a task's last scheduled run, at best effort: a worker that reads it later removes it."""
         state = self._session(task.id).state
         with suppress(StoreError):
             await remove_hint(state, state.paths.open_task(task.id, task.next_run_ms))

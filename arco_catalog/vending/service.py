@@ -119,7 +119,7 @@ class Vending:
         allow or that no key may sign; `Unavailable` if the cloud does not answer, and `CredentialsRefused` if it
         refuses, or the server has no credentials for it."""
         if not isinstance(config, AwsStorage):
-            raise Forbidden("Not signed: only requests to S3 are signed, and this catalog has another storage")
+            raise Forbidden("Not signed: this catalog's storage is not S3")
         if not self._allows(config):
             raise Forbidden(
                 "Not signed: the operator does not allow this server to use the catalog's storage configuration: the "

@@ -252,7 +252,7 @@ async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(
     pausing.rules = [Rule(put("metadata_claims"), first=come_back_and_clean, times=1)]
     key = paused.key()
     for _ in range(2):
-        with pytest.raises(BadRequest, match="left the metadata log of the table that wrote it and is deleted"):
+        with pytest.raises(BadRequest, match="it is deleted, because it left the metadata log of a table"):
             await register_table(paused.another().session(key=key), NS, "r", early, overwrite=False)
     assert not await there(paused, early)
 

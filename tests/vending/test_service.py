@@ -228,7 +228,9 @@ async def test_the_catalogs_own_key_signs_nothing_that_a_careless_server_would_l
 )
 async def test_requests_are_signed_for_s3_alone_and_only_with_a_key(fixture: Fixture, config: StorageConfig) -> None:
     without = Vending(Issuers(), fixture.runtime.now_ms, fixture.outcomes.append, policy=StoragePolicy.of(OWN))
-    with pytest.raises(Forbidden, match=r"Not signed: (only requests to S3|only one of AWS_ACCESS_KEY_ID and)"):
+    with pytest.raises(
+        Forbidden, match=r"Not signed: (this catalog's storage is not S3|only one of AWS_ACCESS_KEY_ID and)"
+    ):
         await without.sign(config, READ, "e", "alice", GET)
 
 

@@ -160,7 +160,9 @@ def check_storage_change(before: JsonObject, after: JsonObject, *, account_may_c
     for what, part in _FIXED_STORAGE.items():
         if part(before) != part(after) and not (account_may_change and what != STORAGE_TYPE):
             operator = "" if what == STORAGE_TYPE else "; an operator can: `arco catalogs update --storage-config`"
-            raise BadRequest(f"Cannot modify {what} of a catalog from {part(before)!r} to {part(after)!r}{operator}")
+            raise BadRequest(
+                f"Cannot modify {what} in storageConfigInfo from {part(before)!r} to {part(after)!r}{operator}"
+            )
 
 
 def _aws_account(storage: JsonObject) -> str | None:

@@ -284,7 +284,7 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
                 Finding(
                     Code.MARKER_FOREIGN,
                     key,
-                    f"the slot is of attempt {slot.attempt}, and can't follow the slot before it",
+                    f"the slot can't follow the one before, which is final or not of the attempt {slot.attempt}",
                 )
             )
         commit = examination.unconfirmed.get(slot.attempt) if slot.final else None

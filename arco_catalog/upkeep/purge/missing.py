@@ -1,5 +1,5 @@
 """Waits for missing files of other tables than the purged one. Which files a missing manifest or metadata file names is
-unknown, so a purge waits once, for an operator to restore it."""
+unknown, so a purge or expiry waits once, for an operator to restore it."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,8 @@ from arco_catalog.tasks.execution import Execution, NotYet, TaskFailed
 
 
 def describe_missing(session: Session, entity: str, file: str) -> str:
-    """Describes that a file of another table is missing, which a purge must read. Raises `TaskFailed` if that file is
-    the pointer of the table."""
+    """Describes that a file of another table is missing, which a purge or expiry must read. Raises `TaskFailed` if that
+    file is the pointer of the table."""
     if file == session.state.paths.pointer(entity):
         raise TaskFailed(
             f"the pointer {file} of a table is gone, so its files are unknown: `arco fsck` "
@@ -47,6 +47,6 @@ async def wait_for_missing(execution: Execution, missing: Mapping[str, str], *fo
     name, reason = next(iter(missing.items()))
     raise NotYet(
         until_ms,
-        f"the purge waits, since it must compare the files of {name}: {reason}. Restore that file, or drop that table; "
+        f"the task waits, since it must compare the files of {name}: {reason}. Restore that file, or drop that table; "
         "otherwise the next try goes on without the file",
     )

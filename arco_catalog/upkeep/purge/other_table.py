@@ -1,4 +1,4 @@
-"""Reads the files of one table of the catalog for the purge of another (docs/design/purge.md#rule-15)."""
+"""Reads the files of one table of the catalog for the purge or expiry of another (docs/design/purge.md#rule-15)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -116,7 +116,7 @@ async def read_table(
         reading = present
     else:
         raise StoreUnavailable(
-            f"the purge must read the files of {other}, which has changed during each of {MAX_ROUNDS} reads, in which "
+            f"the task must read the files of {other}, which has changed during each of {MAX_ROUNDS} reads, in which "
             "files were missing: the next attempt, if one is left, reads it again"
         )
     directories = reading.files.entry(reading.version) if reading.is_recordable else None
@@ -248,7 +248,7 @@ async def has_name(session: Session, entity: str) -> bool:
 
 async def _entry_of(session: Session, head: RegistryState, entity: str) -> JsonObject | None:
     """Returns the registry's entry of the live table or view with this entity; None if it has none, as for a dropped
-    one. It goes through the names in HEAD until it finds one."""
+    one. It goes through the names in HEAD until it reaches one."""
     async with aclosing(entries_in(session.state, head.index, "relation\n")) as entries:
         async for _, entry in entries:
             if text(entry, "entity") == entity:

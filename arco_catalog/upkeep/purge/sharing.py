@@ -1,4 +1,5 @@
-"""Finds another table of the catalog that uses files at the locations of a purge (docs/design/purge.md#rule-15)."""
+"""Searches for another table of the catalog that uses files at the locations of a purge or expiry
+(docs/design/purge.md#rule-15)."""
 
 import logging
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
