@@ -143,6 +143,17 @@ async def find_inventory(store: OpenStore) -> Inventory:
     return inventory
 
 
+async def find_owners(store: OpenStore) -> Inventory:
+    """Returns what `find_inventory` does, but for a store that has a delegation service and no catalog only that
+    service. Raises as `find_inventory` does."""
+    try:
+        return await find_inventory(store)
+    except NotThere:
+        if not await store.session(service_state(store.root)).state.has_any():
+            raise
+        return replace(await store.inventory(), catalogs=())
+
+
 @dataclass(frozen=True, slots=True)
 class DeploymentSessions:
     """Sessions for `arco fsck --all`. `registry` is with the registry of the realm, `service` with the state of the

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.finders import find_inventory
+from arco_catalog.cli.finders import find_owners
 from arco_catalog.cli.output import failure_lines, table
 from arco_catalog.cli.session import DAY_MS, carry_out, open_session, operator_request
 from arco_catalog.operations.catalogs import DeployedCatalog, Owner
@@ -54,7 +54,7 @@ def run(
         )
 
     async def work() -> CollectedCatalogs:
-        async with open_session(options, "gc", find_inventory, writes=delete) as inventory:
+        async with open_session(options, "gc", find_owners, writes=delete) as inventory:
             return [each async for each in collect_all(inventory, request, runtime, collection, margin_ms=MARGIN_MS)]
 
     results = carry_out(work)

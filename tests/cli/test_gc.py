@@ -113,6 +113,22 @@ async def test_what_a_delegation_service_left_in_the_store_is_collected_and_chec
     assert [(each["code"], each["where"]) for each in found] == [("object-unknown", SERVICE.manifest)]
 
 
+async def test_a_delegation_service_with_a_store_of_its_own_is_collected(tmp_path: Path) -> None:
+    store = tmp_path.as_uri()
+    empty = await arco("gc", "--delete", "--json", "--store", store)
+    hint = tmp_path / SERVICE.open_task("00000000-0000-4000-8000-000000000001", 0)
+    hint.parent.mkdir(parents=True)
+    hint.touch()
+    os.utime(hint, (0, 0))
+
+    dry = await arco("gc", "--store", store)
+    ended = await arco("gc", "--delete", "--json", "--store", store)
+
+    assert (empty.code, dry.code, ended.code) == (2, 0, 0), ended.err
+    assert not hint.exists()
+    assert json.loads(ended.out)["count"] == 1
+
+
 async def test_retention_below_a_week_is_refused(folder: Path) -> None:
     ended = await arco("gc", "--store", folder.as_uri(), ARCO_RECEIPT_RETENTION="P1D")
 
