@@ -74,7 +74,8 @@ async def _batch(records: list[Record], context: Context) -> list[str]:
             except Exception as error:  # one message's failure must not fail the others
                 failed.append(record["messageId"])
                 _LOG.error(
-                    "the job of message %s failed or is not complete, and the message returns to the queue",
+                    "the job of message %s failed or is not complete, and SQS redelivers the message, up to the "
+                    "queue's limit",
                     record["messageId"],
                     exc_info=error,
                 )

@@ -55,4 +55,6 @@ class _StatusLine:
         """Writes a line with these counts to stderr, unless one was written, or this object was made, less than a
         second ago."""
         if self._pace.is_due():
-            sys.stderr.write(f"{stats.listed:,} objects listed so far, {stats.count:,} no longer needed\n")
+            sys.stderr.write(
+                f"{stats.listed:,} objects listed so far, {stats.count:,}, listed or not, no longer needed\n"
+            )

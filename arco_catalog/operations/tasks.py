@@ -20,9 +20,9 @@ from storage_backends.lazy_dataclass import dataclass
 @dataclass(frozen=True, slots=True)
 class ListedTask:
     """A background task as operators see it, and whether a worker has its lease (`held`). An `undone` task is a purge
-    whose drop was undone, or that was cancelled by an undrop of the catalog: when it is due, it ends without deleting a
-    file. A task that `is_stuck` is a purge that failed and may have deleted files: until it has succeeded, the table's
-    locations are reserved, and its catalog can't be dropped."""
+    whose drop was undone, or that was cancelled by a drop or undrop of the catalog: when it is due, it ends without
+    deleting a file. A task that `is_stuck` is a purge that failed and may have deleted files: until it has succeeded,
+    the table's locations are reserved, and its catalog can't be dropped."""
 
     task: Task
     held: bool
@@ -87,8 +87,8 @@ async def submitted_purge(session: Session, task: str, head: RegistryState | Non
 
 
 async def _is_undone(session: Session, task: Task, head: RegistryState | None) -> bool:
-    """Whether a task is a purge that waits to run although the drop was undone, or the purge was cancelled by an undrop
-    of the catalog, so that no tombstone names it in `head` (the current HEAD for None); False once the purge has
+    """Whether a task is a purge that waits to run although the drop was undone, or the purge was cancelled by a drop or
+    undrop of the catalog, so that no tombstone names it in `head` (the current HEAD for None); False once the purge has
     deleted all files."""
     waits = task.kind == TABLE_PURGE and task.status in (Status.SUBMITTED, Status.RETRY_SCHEDULED)
     if not waits or Progress.parse(task.checkpoint).phase is Phase.DONE:  # then it may be purged already

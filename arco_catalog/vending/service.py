@@ -164,7 +164,7 @@ class Vending:
             scope = Scope.of(sorted(checked.locations, key=lambda location: location.uri), write=scope.write)
             issued = await self._issued(config, scope, entity, principal)
         if len(issued) > 1:
-            raise Forbidden("Not signed: the request is for files in more than one location: send one request for each")
+            raise Forbidden("Not signed: DeleteObjects has keys in more than one location: send one request for each")
         return session_keys(issued[0]) if issued else None
 
     async def _own_keys(self, config: AwsStorage, checked: CheckedRequest) -> Credentials:
@@ -180,8 +180,8 @@ class Vending:
         # send the request to any host of the key's owner.
         if config.is_amazon and not self._issuers.signer_of_amazon:
             raise Forbidden(
-                "Not signed: the store of this catalog is Amazon's S3, and the credentials of this server are for "
-                "another store"
+                "Not signed: the store of this catalog is Amazon's S3, and the endpoint of this server is another "
+                "store's (AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL), with credentials for that one"
             )
         if checked.bucket_in_host and not config.is_amazon:
             raise Forbidden(

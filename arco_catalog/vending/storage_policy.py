@@ -48,8 +48,7 @@ class StoragePolicy:
             return cls.of([*own, *VENDING_ENDPOINTS.read(environment)], VENDING_IDENTITIES.read(environment))
         except ValueError as error:
             raise ValueError(
-                "no credentials for files are given until this is corrected, in "
-                f"{', '.join(_OWN_ENDPOINTS)} or {VENDING_ENDPOINTS.name}: {error}"
+                f"one of {', '.join(_OWN_ENDPOINTS)} and {VENDING_ENDPOINTS.name} is invalid: {error}"
             ) from error
 
     def check(self, config: StorageConfig) -> None:

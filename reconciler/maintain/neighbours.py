@@ -32,8 +32,8 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         except NotFound as missing:
             raise TaskFailed(
                 f"the current metadata file of this table (entity id {entry.entity}) does not exist, so it is not "
-                "known to which files it refers: this procedure is held back, and other procedures are not, until you "
-                f"restore that file ({missing.message})"
+                "known to which files it refers: expire_snapshots is held back, and other procedures are not, until "
+                f"you restore that file ({missing.message})"
             ) from missing
         if found is None:
             return None
@@ -42,7 +42,7 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
         if file.location == read:
             raise TaskFailed(
                 f"the manifest or manifest list {gone[0]} does not exist, so it is not known whether the table refers "
-                "to files outside of its locations: this procedure is held back, and other procedures are not, until "
+                "to files outside of its locations: expire_snapshots is held back, and other procedures are not, until "
                 "you restore that file"
             )
         read, gone = file.location, []
@@ -57,6 +57,6 @@ async def find_file_elsewhere(session: Session, entry: RelationEntry) -> str | N
     raise TaskFailed(
         f"the table with the entity id {entry.entity} changed between {MAX_ROUNDS} readings of the manifests, and in "
         f"each a manifest or manifest list did not exist, at last {gone[0]}, so it is not known whether the table "
-        "refers to files outside of its locations: this procedure is held back, and other procedures are not, until a "
-        "run of maintain reads them all, as when fewer writers commit"
+        "refers to files outside of its locations: expire_snapshots is held back, and other procedures are not, until "
+        "a run of maintain reads them all, as when fewer writers commit"
     )

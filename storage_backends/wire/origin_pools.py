@@ -16,11 +16,11 @@ MAX_ORIGINS = 16
 
 
 class OriginPools:
-    """Keeps pools of connections to at most `MAX_ORIGINS` servers, for one event loop at a time. `vendor` names the
+    """Keeps pools of connections to at most `MAX_ORIGINS` servers, for one event loop at a time. `purpose` names the
     servers in errors about URLs. It follows no redirects, and uses no proxy."""
 
-    def __init__(self, vendor: str, settings: ConnectionSettings) -> None:
-        self._vendor = vendor
+    def __init__(self, purpose: str, settings: ConnectionSettings) -> None:
+        self._purpose = purpose
         self._settings = settings
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pools: OrderedDict[str, Pool] = OrderedDict()
@@ -32,7 +32,7 @@ class OriginPools:
         try:
             parts = urlsplit(url)
         except ValueError as error:  # brackets that do not close
-            raise StoreError(f"no {self._vendor} request can be sent: invalid URL {url!r}: {error}") from error
+            raise StoreError(f"no {self._purpose} request can be sent: invalid URL {url!r}: {error}") from error
         pool = await self._pool(f"{parts.scheme}://{parts.netloc}")
         return await exchange(pool, method, target_of(parts), {"host": parts.netloc, **headers}, body)
 
@@ -50,7 +50,7 @@ class OriginPools:
         if self._loop is not loop:
             self._loop, self._pools = loop, OrderedDict()
         if origin not in self._pools:
-            opened = await open_pool(parse_endpoint(origin, self._vendor), self._settings)
+            opened = await open_pool(parse_endpoint(origin, self._purpose), self._settings)
             self._pools.setdefault(origin, opened)  # another task may have been faster; this one has no connection yet
         self._pools.move_to_end(origin)
         pool = self._pools[origin]

@@ -63,8 +63,8 @@ async def test_what_is_queued_is_told_of_in_lines_of_json_without_what_a_message
     told = [line for line in map(_read, log.read_text().splitlines()) if line is not None]
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m2"}]}
     assert [line["message"] for line in told if line.get("level") == "error"] == [
-        "the job of message m1 failed or is not complete, and the message returns to the queue",
-        "the job of message m2 failed or is not complete, and the message returns to the queue",
+        "the job of message m1 failed or is not complete, and SQS redelivers the message, up to the queue's limit",
+        "the job of message m2 failed or is not complete, and SQS redelivers the message, up to the queue's limit",
     ]
     assert PLANTED not in log.read_text()
 

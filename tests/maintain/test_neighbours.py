@@ -154,7 +154,7 @@ async def test_a_table_that_leads_to_what_is_gone_expires_no_snapshot(kind: str)
     assert (
         held[EXPIRE]
         == f"the manifest or manifest list memory:///{gone} does not exist, so it is not known whether the table "
-        "refers to files outside of its locations: this procedure is held back, and other procedures are not, until "
+        "refers to files outside of its locations: expire_snapshots is held back, and other procedures are not, until "
         "you restore that file"
     )
 

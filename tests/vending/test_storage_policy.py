@@ -123,5 +123,5 @@ def test_the_endpoint_of_the_servers_own_store_is_allowed(name: str) -> None:
 
 @pytest.mark.parametrize("url", ["minio:9000", "//minio", "https://user@minio", "https://", "https://minio:x"])
 def test_a_listed_endpoint_that_is_no_url_is_told_with_its_variable(url: str) -> None:
-    with pytest.raises(ValueError, match="ARCO_VENDING_ENDPOINTS: "):
+    with pytest.raises(ValueError, match="ARCO_VENDING_ENDPOINTS is invalid: "):
         StoragePolicy.from_environment({"ARCO_VENDING_ENDPOINTS": url})
