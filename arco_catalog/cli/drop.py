@@ -28,9 +28,9 @@ OTHERS = (
 
 def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> int:
     """Drops the table, view, generic table or semantic model with the name, the first of them that there is, in this
-    order; with `purge` only a table. Prints that `arco undrop` can restore it, and if a purge follows (not with
-    `purge.mode=off` or in a copy) until when. Returns 0. Raises `CliError` if none of them, with `purge` no table, has
-    the name."""
+    order; with `purge` only a table. Prints until when `arco undrop` can restore it if a purge follows (not with
+    `purge.mode=off` or in a copy), and else that it can. Returns 0. Raises `CliError` if none of them, with `purge` no
+    table, has the name."""
     namespace, table = parse_identifier(name)
 
     async def work() -> tuple[str, JsonValue, bool]:
@@ -55,9 +55,10 @@ def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> in
 
 def _way_back(begins: JsonValue, *, begun: bool) -> str:
     """Returns the sentence that `arco undrop` takes the drop back, with the time until which if a purge follows, which
-    starts at `begins`, None if none does; or that the files are being deleted, if it has `begun`."""
+    starts at `begins`, None if none does; or that it does so only until a worker executes the purge, if that may be now
+    (`begun`)."""
     if begun:
-        return "its files are deleted now, or were already"
+        return "its files are deleted as soon as a worker executes the purge, and `arco undrop` restores it only before"
     if begins is None:
         return "`arco undrop` brings it back"
     return f"`arco undrop` brings it back until {format_time(begins)} UTC, when its files are deleted"

@@ -95,7 +95,7 @@ def _add_realm(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Runs `arco import`, and returns the exit code. Exits with 2 as `_run_realm` does; for another kind than a realm
-    without SOURCE, and with options of a realm. Raises `CliError` for -P with a folder or list."""
+    without SOURCE, and with options of a realm; and for -P with a folder or list."""
     of_realm = parsed.from_url, parsed.token_file, parsed.secrets, *parsed.catalogs
     if parsed.kind == "realm":
         return _run_realm(parsed)

@@ -13,7 +13,6 @@ from arco_catalog.cli.finders import find_catalog
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, open_session
-from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.receipts import NamedEntity, entities_named, receipts_of
 from arco_catalog.protocol.catalog import Session
@@ -58,15 +57,9 @@ async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Co
     if is_ulid(name):
         return [Commits(NamedEntity(name, None), await receipts_of(session, name, limit))], None
     found = await entities_named(session, *parse_identifier(name))
-    listed = found[:1] if found[0].live else found
-    commits, without = [], None
-    for each in listed:
-        try:
-            commits.append(Commits(each, await receipts_of(session, each.entity, limit)))
-        except NoSuchTable as error:
-            without = error
-    if without is not None and not commits:
-        raise without
+    listed = [each for each in found if each.has_pointer] or found[:1]
+    listed = listed[:1] if listed[0].live else listed
+    commits = [Commits(each, await receipts_of(session, each.entity, limit)) for each in listed]
     return commits, describe_dropped(name, found)
 
 

@@ -19,7 +19,7 @@ def format_duration(milliseconds: int) -> str:
 
 def parse_duration(text: str) -> int:
     """Returns the milliseconds of a length of time in ISO 8601 with days, hours, minutes and seconds, which may have
-    three decimals (`PT24H`, `P30D`, `PT0.5S`), or of an integer of at most nine digits with the unit ms, s, m, h or d
+    three decimals (`PT24H`, `P30D`, `PT0.5S`), or of an integer of at most 11 digits with the unit ms, s, m, h or d
     (`30s`, `1h`). Letters may be in lower or upper case; spaces around the text are ignored. Raises `ValueError` for
     any other text."""
     simple = re.fullmatch(_SIMPLE, text.strip().lower())

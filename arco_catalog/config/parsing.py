@@ -18,7 +18,7 @@ SEPARATES_NOTHING = ' _-+%"\\'
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}"
 _REALM = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _BASE_PATH = r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){0,8}"
-_SIZE = r"([0-9]{1,15})(KB|MB|GB)?"
+_SIZE = r"([0-9]{1,15})|([0-9]{1,9})(KB|MB|GB)"
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -71,21 +71,22 @@ def parse_base_path(text: str) -> str:
 
 def parse_size(text: str) -> int:
     """Returns a number of bytes. The text is a number of at most nine digits with the unit KB, MB or GB (powers of
-    1,024), or without one. Raises `ValueError` for less than a megabyte, and for any other text."""
+    1,024), or of at most 15 without one. Raises `ValueError` for less than a megabyte, and for any other text."""
     return _sized(text, MIN_BYTES, "1MB or more, such as 64MB or 1GB")
 
 
 def parse_body_size(text: str) -> int:
     """Returns the limit in bytes of a request's body, from a number of at most nine digits with the unit KB, MB or GB,
-    or without one. Raises `ValueError` for less than a kilobyte, which holds no commit, and for any other text."""
+    or of at most 15 without one. Raises `ValueError` for less than a kilobyte, which holds no commit, and for any other
+    text."""
     return _sized(text, MIN_BODY_BYTES, "1KB or more, such as 512KB or 8MB")
 
 
 def _sized(text: str, least: int, expected: str) -> int:
-    """Returns the bytes of a size such as 64MB, at most nine digits and then a unit (a power of 1,024) or none. Raises
+    """Returns the bytes of a size such as 64MB, at most nine digits and a unit (a power of 1,024), or 15 digits. Raises
     `ValueError`, in which the sentence `expected` is quoted, for less than `least` and for any other text."""
     match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE)
-    size = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
+    size = 0 if match is None else int(match[1] or match[2]) * _UNITS[(match[3] or "").upper()]
     if size < least:
         raise ValueError(f"expected a size of {expected}, got {text!r}")
     return size

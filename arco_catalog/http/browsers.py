@@ -109,8 +109,8 @@ def parse_host(text: str) -> str:
 
 
 def parse_origin(text: str) -> str:
-    """Returns an origin in lower case, as browsers send it: scheme, host, and a port if it has one. A default port is
-    kept, though browsers omit it. Raises `ValueError` for any other text."""
+    """Returns an origin as browsers send it: scheme and host in lower case, and the port if it is not that of the
+    scheme. Raises `ValueError` for any other text."""
     origin = text.lower()
     if not re.fullmatch(_ORIGIN, origin):
         raise ValueError(

@@ -7,7 +7,7 @@ from arco_catalog.planning.names import no_such
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_outcome, resolve_for_read
 from arco_catalog.protocol.lookup import load
-from arco_catalog.state.entries import find_relation, order_of_drop
+from arco_catalog.state.entries import find_relation, has_pointer, order_of_drop
 from arco_catalog.state.fields import integer, text
 from arco_catalog.state.index import Namespace, relation_key, tombstones_of
 from arco_catalog.state.needs import Needs, Scan
@@ -17,10 +17,11 @@ from storage_backends.lazy_dataclass import dataclass
 @dataclass(frozen=True, slots=True)
 class NamedEntity:
     """The entity of a table, view or other relation that has a name, or that was dropped under it at `dropped_ms`,
-    which is None if it has the name now."""
+    which is None if it has the name now. An entity without a pointer (`has_pointer`) has no receipts."""
 
     entity: str
     dropped_ms: int | None
+    has_pointer: bool = True
 
     @property
     def live(self) -> bool:
@@ -41,10 +42,10 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
         outcome = True if transaction is None else await read_outcome(session.state, transaction)
         if outcome is not None or (await session.state.head()).version == head.version:
             break  # else the intent was settled, and its decision collected
-    found = [NamedEntity(entry.entity, None)] if entry is not None and outcome else []
+    found = [NamedEntity(entry.entity, None, has_pointer(entry.json))] if entry is not None and outcome else []
     tombstones = [tombstone for _, tombstone in head.index.scan(dropped)]
     tombstones.sort(key=order_of_drop, reverse=True)
-    found += [NamedEntity(text(tombstone, "entity"), integer(tombstone, "dropped_ms")) for tombstone in tombstones]
+    found += [NamedEntity(text(each, "entity"), integer(each, "dropped_ms"), has_pointer(each)) for each in tombstones]
     if not found:
         raise no_such("table", namespace, name)
     return found
@@ -52,8 +53,9 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
 
 async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:
     """Returns, as `receipts_of` does, the receipts of the table or view that has the name now, or else of the one that
-    was dropped last under it. Raises `NoSuchTable`, also for a relation without a pointer."""
-    [first, *_] = await entities_named(session, namespace, name)
+    was dropped last under it. Raises `NoSuchTable`, also if only relations without a pointer have or had the name."""
+    found = await entities_named(session, namespace, name)
+    first = next((each for each in found if each.has_pointer), found[0])
     return await receipts_of(session, first.entity)
 
 

@@ -153,6 +153,7 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
                 break
         except InternalError as error:
             failure = error
+            _LOG.error("entity %s was not searched for in the catalog %s: %s", entity, catalog.name, error.message)
     else:
         if failure is not None:
             raise failure

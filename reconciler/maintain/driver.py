@@ -114,14 +114,17 @@ class Maintenance:
         for which a step is due, until the budget's time is over. Tables that are leased by another run or whose turn
         comes too late are left to a later run, and counted. `policies` bounds the attempts of tasks. Raises
         `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`;
-        `InternalError` if an unfinished task, of any type, cannot be read; and the errors of PyIceberg when rows of
+        and the errors of PyIceberg when rows of
         `system.maintenance` cannot be read, or the rows of a failed task cannot be written; if the rows of another task
         cannot, only this attempt fails."""
         await require_original(self.session)
         executor = MaintenanceExecutor(procedures, self.rows, self.budget, _OutcomeCounter(self.observer, self.stats))
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)
         for stored in await self._unfinished_tasks():
-            await self._finish_task(worker, stored)
+            try:
+                await self._finish_task(worker, stored)
+            except InternalError as error:
+                self.stats.unreadable.append(f"task {stored.task.id}: {error.message}")
         for table_plan in await self.plan():
             if table_plan.plan.steps:
                 await self._maintain(worker, table_plan.table)
@@ -149,10 +152,9 @@ class Maintenance:
         last = await asyncio.to_thread(self.rows.last_task, table.entity)
         try:
             task = await open_task(self.session, table, last)
+            await self._run_task(worker, table, task)
         except InternalError as error:
             self.stats.unreadable.append(f"{table}: {error.message}")
-            return
-        await self._run_task(worker, table, task)
 
     async def _run_task(self, worker: Worker, table: TableRef, stored: StoredTask) -> None:
         """Executes the maintenance task of a table. Counts the table as left to a later run if another run holds the
@@ -166,17 +168,15 @@ class Maintenance:
 
     async def _finish_task(self, worker: Worker, stored: StoredTask) -> None:
         """Executes an unfinished maintenance task, as `_run_task` does. A task without a table in the payload is added
-        to the stats, and ends as failed, so that later runs don't find it; a task with a payload that can't be read is
-        only added to the stats."""
+        to the stats, and ends as failed, so that later runs don't find it. Raises `InternalError` for one that can't be
+        read."""
         try:
             table = table_of(stored.task.payload)
         except TaskFailed as failed:
             self.stats.unreadable.append(f"task {stored.task.id}: {failed}")
             await worker.run_task(stored.task.id)
-        except InternalError as error:
-            self.stats.unreadable.append(f"task {stored.task.id}: {error.message}")
-        else:
-            await self._run_task(worker, table, stored)
+            return
+        await self._run_task(worker, table, stored)
 
     async def _unfinished_tasks(self) -> list[StoredTask]:
         """Returns the maintenance tasks that are not done, of previous runs and concurrent ones. A task with a hint, of
@@ -186,11 +186,10 @@ class Maintenance:
         for task in dict.fromkeys(hint.task for hint in hints):
             try:
                 stored = await read_task(self.session.state, task)
+                if stored is not None and stored.task.kind == TABLE_MAINTENANCE and stored.task.status not in ENDED:
+                    found.append(stored)
             except InternalError as error:
                 self.stats.unreadable.append(f"task {task}: {error.message}")
-                continue
-            if stored is not None and stored.task.kind == TABLE_MAINTENANCE and stored.task.status not in ENDED:
-                found.append(stored)
         return found
 
     def _skip(self, table: TableRef, reason: str) -> None:

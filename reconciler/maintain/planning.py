@@ -3,7 +3,6 @@
 Files are selected by the criteria of Iceberg's own procedures, so that a plan predicts what a call does.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from arco_catalog.iceberg.expiry import (
     MIN_SNAPSHOTS_TO_KEEP,
     Retention,
 )
+from arco_catalog.iceberg.shapes import MAX_LONG
 from arco_catalog.planning.upkeep_policy import SNAPSHOT_EXPIRY, InvalidPolicy, Policy, SnapshotExpiry
 from reconciler.live_files import TARGET_BYTES
 from reconciler.maintain.calls import Argument, Call, Procedure, Time
@@ -151,8 +151,8 @@ def _plan_data_files(figures: Figures, policy: Policy, compaction: DataCompactio
         criteria = Criteria.of(target, compaction.options)
     except ValueError as error:
         raise InvalidPolicy(
-            f"the policy {policy.name} has options of rewrite_data_files that cannot be used, so this procedure is "
-            f"held back, and other procedures are not: {error}"
+            f"options of rewrite_data_files in the policy {policy.name}, or the table's write.target-file-size-bytes, "
+            f"cannot be used, so this procedure is held back, and other procedures are not: {error}"
         ) from error
     rewrite = Selection.of((group.data for group in figures.groups), criteria)
     if not rewrite.files:
@@ -338,7 +338,10 @@ def _gc_disabled(procedure: Procedure, policy: Policy) -> HeldBack:
 
 
 def _number(figures: Figures, name: str, default: int) -> int:
-    """Returns the number in a table property; the default if the property is not set, or is not a positive number of at
-    most 18 digits."""
+    """Returns the number in a table property, at most `MAX_LONG`; the default if the property is not set, or is not a
+    positive number."""
     value = figures.properties.get(name, "")
-    return int(value) if re.fullmatch("0*[1-9][0-9]{0,17}", value) else default
+    digits = value.lstrip("0") if value.isascii() and value.isdigit() else ""
+    if not digits:
+        return default
+    return MAX_LONG if len(digits) > len(str(MAX_LONG)) else min(int(digits), MAX_LONG)

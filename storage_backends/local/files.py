@@ -50,7 +50,7 @@ def store_error(key: str, error: OSError) -> StoreError:
 
 def make_folder(path: str) -> None:
     """Makes a folder and its missing parents, outermost first, and fsyncs the parent of each; does nothing if the
-    folder exists."""
+    folder exists. Raises `NotADirectoryError` for a file in the place of one, and other errors of `OSError`."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)
@@ -58,10 +58,9 @@ def make_folder(path: str) -> None:
     for folder in reversed(missing):
         try:
             os.mkdir(folder)
-        except FileExistsError:  # another process made it just now, or it is no folder
+        except FileExistsError as error:  # another process made it just now, or it is no folder
             if not os.path.isdir(folder):
-                raise
-            continue
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), missing[0]) from error
         above = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(above)

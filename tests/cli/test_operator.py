@@ -426,6 +426,7 @@ async def test_a_generic_table_that_was_dropped_under_a_name_hides_no_receipts(
     live = json.loads(await output(folder, "receipts", "db.t", "--json"))
     await drop_table(fixture.session(), NS, "t", purge=False)
     await create_generic_table(fixture.session(), NS, GenericTable("t", "delta", None, None, {}))
+    assert json.loads(await output(folder, "receipts", "db.t", "--json")) == live
     await drop_generic_table(fixture.session(), NS, "t")
 
     assert json.loads(await output(folder, "receipts", "db.t", "--json")) == live

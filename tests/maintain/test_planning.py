@@ -5,6 +5,7 @@ from math import inf, nan
 
 import pytest
 
+from arco_catalog.iceberg.shapes import MAX_LONG
 from arco_catalog.planning.upkeep_policy import DAY_MS
 from reconciler.maintain.calls import Procedure, Time
 from reconciler.maintain.figures import Manifests, Ref
@@ -102,12 +103,19 @@ def test_position_deletes_are_rewritten_where_many_lie_together() -> None:
     assert due(DELETES, table([1], position_deletes=[1] * 5), COMPACTION).fewer == 4
 
 
-@pytest.mark.parametrize("size", ["1", "9" * 400, "9" * 5_000, "x", "-1", "0"])
+@pytest.mark.parametrize("size", ["1", "9" * 400, "9" * 5_000, "0" * 5_000 + "1", "x", "-1", "0"])
 @pytest.mark.parametrize("name", ["write.target-file-size-bytes", "write.delete.target-file-size-bytes"])
 def test_no_size_in_a_table_s_properties_ends_a_run(name: str, size: str) -> None:
     found = plan(table([1] * 9, properties={name: size}, position_deletes=[1] * 9), policies(COMPACTION), Now(NOW_MS))
     procedures = {each.call.procedure for each in found.steps} | {each.procedure for each in found.held_back}
     assert {DATA, DELETES} <= procedures
+
+
+@pytest.mark.parametrize("age", [str(MAX_LONG), "1" + "0" * 18, "9" * 400])
+@pytest.mark.parametrize("name", ["history.expire.max-snapshot-age-ms", "history.expire.min-snapshots-to-keep"])
+def test_no_snapshot_expires_of_a_table_that_keeps_as_many_as_there_can_be(name: str, age: str) -> None:
+    assert nothing(EXPIRE, table([1], snapshots=10, properties={name: age}), policy("snapshot-expiry"))
+    assert due(EXPIRE, table([1], snapshots=10), policy("snapshot-expiry"))
 
 
 def test_a_target_size_beyond_64_bits_holds_a_rewrite_back() -> None:

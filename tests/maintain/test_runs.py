@@ -214,9 +214,10 @@ async def test_a_table_for_which_no_task_can_be_made_does_not_end_the_run(
 
 
 async def test_a_task_that_cannot_be_read_is_reported_and_does_not_end_the_run(lake: Lake) -> None:
-    session, unread, strange = lake.fixture.session(), lake.runtime.uuid(), lake.runtime.uuid()
-    await store_new_task(session, unread, TABLE_MAINTENANCE, {})
-    await store_new_task(session, strange, TABLE_MAINTENANCE, {})
+    session = lake.fixture.session()
+    unread, strange, kindless = (lake.runtime.uuid() for _ in range(3))
+    for task in (unread, strange, kindless):
+        await store_new_task(session, task, TABLE_MAINTENANCE, {})
     stored = await read_task(session.state, strange)
     assert stored is not None
     paths = session.state.paths
@@ -224,11 +225,15 @@ async def test_a_task_that_cannot_be_read_is_reported_and_does_not_end_the_run(l
     await store.put(paths.task_version(unread, 1), b"{", ANY)
     body = dumps({**stored.task.document, "task_payload": "[]"})
     await store.put(paths.task_version(strange, 1), body, ANY)
+    without = {name: value for name, value in stored.task.document.items() if name != "task_type"}
+    await store.put(paths.task_version(kindless, 1), dumps({**without, "task_id": kindless}), ANY)
     procedures = Procedures(lake)
 
     stats = await lake.run(procedures)
 
-    assert sorted(each.partition(":")[0] for each in stats.unreadable) == sorted([f"task {unread}", f"task {strange}"])
+    assert sorted(each.partition(":")[0] for each in stats.unreadable) == sorted(
+        f"task {each}" for each in (unread, strange, kindless)
+    )
     assert DATA in procedures.of("t")
 
 

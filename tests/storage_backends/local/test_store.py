@@ -514,7 +514,7 @@ class TestLocks:
 
 def test_a_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(NotADirectoryError):
         make_folder(f"{tmp_path}/file")
     make_folder(f"{tmp_path}/new/one")
     make_folder(f"{tmp_path}/new/one")
