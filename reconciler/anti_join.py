@@ -205,7 +205,7 @@ class SparkDeletion(Deletion):
     async def _unshared(self, files: Sequence[ReachedFile]) -> Sequence[ReachedFile]:
         """Returns these files without the ones to which another table refers, which it counts as not deleted; all of
         them, without a Spark job, if no file is shared. Files outside of the table's locations, or in a catalog's own
-        state, are not looked up, and are in the result: the caller deletes none of them."""
+        state, are left out of that search, and are in the result: the caller deletes none of them."""
         if not files or not self._shared.any:
             return files
         left: list[ReachedFile] = []

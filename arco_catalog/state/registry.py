@@ -104,7 +104,7 @@ class RegistryState(CommitRecord):
     @classmethod
     def of(cls, document: JsonObject, version: Version | None = None) -> Self:
         """Returns the registry of a document that has the whole index. Raises `InternalError` for a corrupt reference
-        to a segment; other fields are not looked at yet."""
+        to a segment; other fields are not read yet."""
         return cls(document, Index.parse(mapping(document, "index")), version)
 
     def with_segments(self, segment_lookup: SegmentLookup) -> "RegistryState":

@@ -153,7 +153,9 @@ async def _reconcile_one(workplace: Workplace, entity: str) -> ReconcileStats:
                 break
         except InternalError as error:
             failure = error
-            _LOG.error("entity %s was not searched for in the catalog %s: %s", entity, catalog.name, error.message)
+            _LOG.error(
+                "the reconciler could not look for entity %s in the catalog %s: %s", entity, catalog.name, error.message
+            )
     else:
         if failure is not None:
             raise failure

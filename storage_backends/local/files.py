@@ -56,16 +56,15 @@ def make_folder(path: str) -> None:
         missing.append(path)
         path = os.path.dirname(path)
     for folder in reversed(missing):
-        try:
+        with suppress(FileExistsError):
             os.mkdir(folder)
-        except FileExistsError as error:  # another process made it just now, or it is no folder
-            if not os.path.isdir(folder):
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), missing[0]) from error
         above = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(above)
         finally:
             os.close(above)
+    if missing and not os.path.isdir(missing[0]):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), missing[0])
 
 
 @contextmanager

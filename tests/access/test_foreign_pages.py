@@ -128,7 +128,7 @@ def test_no_operators_slip_allows_more_than_one_origin(text: str) -> None:
         allowed = parse_origin(text)
     except ValueError:
         return
-    assert allowed == text.lower()
+    assert allowed == text.lower().removesuffix(":443" if text.lower().startswith("https:") else ":80")
     assert allowed.partition("://")[0] in ("http", "https")
     assert not {*allowed} & {*"*, \t\r\n/@#?%\\\x00"} - {"/"}
     assert allowed.count("/") == 2

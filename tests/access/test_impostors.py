@@ -138,7 +138,7 @@ async def test_who_acts_for_others_does_so_only_while_it_may(office: Office) -> 
     assert (await for_ada.get(NAMESPACES)).status == 401
 
 
-async def test_who_must_rotate_acts_for_nobody_before(office: Office) -> None:
+async def test_who_must_rotate_acts_for_no_one_before(office: Office) -> None:
     made = await office.app.manage(
         "POST",
         "principals",

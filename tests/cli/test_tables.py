@@ -173,8 +173,8 @@ def test_drop_and_undrop_and_rename_go_the_way_of_requests(
 def test_a_drop_whose_purge_has_begun_names_no_way_back(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
     assert main(["drop", "db.t", "--purge", "--store", store], {"ARCO_PURGE_UNDROP_WINDOW": "PT0S"}) == 0
     assert capsys.readouterr().out == (
-        "Dropped table db.t: its files are deleted as soon as a worker executes the purge, and `arco undrop` restores it "
-        "only before\n"
+        "Dropped table db.t: its files are deleted as soon as a worker executes the purge, and `arco undrop` restores "
+        "it only before\n"
     )
 
 
