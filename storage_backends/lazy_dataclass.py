@@ -37,9 +37,9 @@ def lazy_dataclass(
     plain: type[T] | None = None, /, *, slots: bool = False, **options: bool
 ) -> type[T] | Callable[[type[T]], type[T]]:
     """Returns a new class like `plain` that is a dataclass, with the `options` of `dataclasses.dataclass`, and gets the
-    methods of one at first use; without a class, returns the decorator that does. With slots, its methods can't use
-    `super()` without arguments. Raises `TypeError` for a base that acts when it gets a subclass, which would happen
-    twice, and for a field with a slot whose default the constructor would have to set without an argument."""
+    methods of one at first use; without a class, returns the decorator that does. Its methods can't use `super()`
+    without arguments. Raises `TypeError` for a base that acts when it gets a subclass, which would happen twice, and,
+    with slots, for a field that has a default and is no argument of the constructor (`init` False)."""
     if plain is None:
         return lambda plain: _lazy(plain, slots, options)
     return _lazy(plain, slots, options)

@@ -114,8 +114,8 @@ def event_digest(body: bytes) -> str:
 
 
 def decode_event(body: bytes, where: str) -> StoredEvent:
-    """Reads a stored OpenLineage event. Raises `InternalError` if it is no record of this version, and then names
-    `where` it is saved, or if the principal is missing."""
+    """Reads a stored OpenLineage event. Raises `InternalError` if it is no record of this version, which names `where`
+    it is saved, and one that names only the field if the principal is missing."""
     document = parse_record(body, where)
     return StoredEvent(mapping(document, "event"), text(document, "principal"))
 
