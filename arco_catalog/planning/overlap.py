@@ -153,9 +153,9 @@ def check_choice(
     context: Context, index: Index, locations: Collection[Location], namespace: Namespace, *, fresh: str | None = None
 ) -> Steps[None]:
     """Raises `Forbidden` if the caller may not choose one of these locations for a table or view of a namespace: it is
-    outside the namespace's folder, or files of a dropped table that the caller may not read may still be there. A
-    location that ends with `fresh`, an entity id that this request generated, has no such files. Raises
-    `NoSuchNamespace`. All pass if privileges are not enforced."""
+    outside the namespace's folder, and the caller may not manage all content of the catalog, or files of a dropped
+    table that the caller may not read may still be there. A location that ends with `fresh`, an entity id that this
+    request generated, has no such files. Raises `NoSuchNamespace`. All pass if privileges are not enforced."""
     if context.holds is None:
         return
     yield from check_inside_namespace(context, index, locations, namespace)

@@ -75,8 +75,8 @@ class NameCatalog(EntityChange):
             )
         if same is not None and same.name != entry.name:
             raise BadRequest(
-                f"The drop is not undone under the name {entry.name}: {entry.root} is the state of catalog {same.name}, "
-                "of which a drop or an undrop was interrupted or is under way: undrop it under that name"
+                f"The drop is not undone under the name {entry.name}: {entry.root} is the state of catalog "
+                f"{same.name}, of which a drop or an undrop was interrupted or is under way: undrop it under that name"
             )
         if same is None and find_catalog(index, entry.name) is not None:
             raise AlreadyExists(f"Catalog already exists: {entry.name}. Choose another name")
