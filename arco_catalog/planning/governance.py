@@ -49,8 +49,8 @@ def governance_of(properties: Mapping[str, JsonValue]) -> dict[str, str]:
 def merge(subject: str, before: Governance, patch: JsonObject, *, columns: bool) -> dict[str, str]:
     """Returns the governance document `before` after a JSON merge patch (RFC 7386), in which null removes a name.
     Messages call the entity `subject`; without `columns` it has none to tag. Raises `BadRequest`, which names the wrong
-    field, for too many changes, for a result over the limit of tags if the patch adds a name, and for one over the limit
-    of bytes if it has more of them than before."""
+    field, for too many changes, for a result over the limit of tags if the patch adds a name, and for one over the
+    limit of bytes if it has more of them than before."""
     if len(patch) > MAX_CHANGES:  # before the loop, which takes time for each name
         raise BadRequest(f"One request may change {MAX_CHANGES:,} names of governance at most, not {len(patch):,}")
     after = dict(before)
