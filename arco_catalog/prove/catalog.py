@@ -42,8 +42,8 @@ async def read_catalog(network: Network, warehouse: str | None, *, kills: bool) 
     if answer.code != 200 or not isinstance(answer.body, dict):
         stated = f"status {answer.code} {answer.error}".rstrip()
         raise NoCatalog(
-            f"The server answers /v1/config with {stated}, expected status 200 and a JSON object: check the token and the "
-            "warehouse, and the URL if it may be of no Iceberg REST catalog"
+            f"The server answers /v1/config with {stated}, expected status 200 and a JSON object: check the token "
+            "and the warehouse, and the URL if it may be of no Iceberg REST catalog"
         )
     settings = {**_texts(answer.body.get("defaults")), **_texts(answer.body.get("overrides"))}
     endpoints = answer.body.get("endpoints")
