@@ -342,6 +342,30 @@ test("an answer counts once", async () => {
   assert.equal((await held(page)).token, first);
 });
 
+test("a notice stays when the server names who is signed in", async () => {
+  const page = await open();
+  await show(page, DEEP);
+  const answer = await interceptedAnswer(page);
+  await page.route("**/caller", (route) => route.abort());
+  await page.goto(answer);
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await page.goto("about:blank");
+  await page.unroute("**/caller");
+  let release;
+  const noticed = new Promise((resolve) => {
+    release = resolve;
+  });
+  await page.route("**/caller", (route) => noticed.then(() => route.continue()));
+  await page.goto(answer);
+  const notice = page.getByText("This tab has not begun the sign-in");
+  await notice.waitFor();
+  const named = page.waitForResponse(/[/]caller$/);
+  release();
+  await named;
+  await settled(page);
+  assert.equal(await notice.count(), 1);
+});
+
 test("a change sends the code of the sign-in no second time", async () => {
   const grant = { type: "namespace", namespace: ["sales"], privilege: "CATALOG_MANAGE_ACCESS" };
   const root = await Api.login(ROOT);

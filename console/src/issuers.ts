@@ -2,7 +2,7 @@
 import { nameIn } from "./identity";
 import { loadPart } from "./load";
 import { keepBegun, type Redirect } from "./redirect";
-import { type Client, type Grant, issuers, login, notice, signIn, signOut } from "./session";
+import { type Client, type Grant, issuers, keepLogin, login, notice, signIn, signOut } from "./session";
 import { explained, notBegun, SignInError } from "./sign-in-errors";
 
 /** A token is renewed this time before it expires. */
@@ -73,7 +73,7 @@ async function renewOnce(): Promise<boolean> {
     const { refresh } = await openIdConnect();
     const next = await refresh(client, grant);
     if (login.value?.grant !== grant) return login.value !== null; // the user has signed out, or in anew
-    signIn({ ...login.value, ...next });
+    keepLogin({ ...login.value, ...next });
     return true;
   } catch (error) {
     const failure = explained(error);

@@ -75,14 +75,19 @@ export function mustSignIn(): boolean {
 
 /** Keeps a login for as long as this tab is open. */
 export function signIn(made: Login): void {
-  sessionStorage.setItem(KEY, JSON.stringify(made));
   notice.value = null;
+  keepLogin(made);
+}
+
+/** Keeps a login in place of the one before, as one with the next token, and leaves the notice. */
+export function keepLogin(made: Login): void {
+  sessionStorage.setItem(KEY, JSON.stringify(made));
   login.value = made;
 }
 
 /** Names the login of this tab as the catalog names its principal, which a token of another issuer does not. */
 export function nameLogin(name: string, roles: string[]): void {
-  if (login.value !== null) signIn({ ...login.value, name, roles });
+  if (login.value !== null) keepLogin({ ...login.value, name, roles });
 }
 
 /** Forgets the login, because of an error or, without one, because the user signs out. */
