@@ -32,8 +32,8 @@ Every option of `arco serve` can also be set by a variable; if both are set, the
 KB, MB or GB behind it, or without a unit one of bytes. The variable of a switch is `true` or `false`. Commas separate
 several values in one variable. For S3 stores the region, keys and endpoint come from the usual `AWS_*` variables, for
 Azure stores the account, credentials and endpoint from the usual `AZURE_*` variables (see [Stores](stores.md)), for GCS
-stores the credentials and endpoint from the usual `GOOGLE_*` variables (see [Operating](operating.md)). The usual
-`OTEL_*` variables set where traces go.
+stores the credentials from the usual `GOOGLE_*` variables and an emulator's endpoint from `STORAGE_EMULATOR_HOST` (see
+[Operating](operating.md)). The usual `OTEL_*` variables set where traces go.
 
 ## arco serve
 
