@@ -7,7 +7,7 @@ from weakref import WeakSet
 
 import pytest
 
-from arco_catalog.state import cycle_collector, memory
+from arco_catalog.state import cycle_collector, memory, worker_threads
 from arco_catalog.state.cycle_collector import CYCLE_COLLECTOR, MAX_YOUNG, SERVER_OLDER, SERVER_YOUNG, CycleCollector
 from arco_catalog.state.memory import Memory
 from arco_catalog.state.worker_threads import LARGE_BYTES, off_loop
@@ -15,7 +15,10 @@ from arco_catalog.state.worker_threads import LARGE_BYTES, off_loop
 
 @pytest.fixture(autouse=True)
 def unfrozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No object is frozen, nor was before, and no other test has memory."""
+    """No object is frozen, nor was before, and no other test has memory. No thread frees the document of another test:
+    Python counts fewer young objects then."""
+    worker_threads._threads().shutdown()
+    worker_threads._threads.cache_clear()
     monkeypatch.setattr(memory, "_LARGE_SHARES", WeakSet())
     CYCLE_COLLECTOR.unfreeze()
     yield
