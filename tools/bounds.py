@@ -319,8 +319,9 @@ The catalog does not read CloudEvents, notifications of buckets, and files of Ja
   {memory.VALUE_BYTES} bytes of memory are taken for each, or by weight of its bytes if that is more
   ([memory](operating.md#memory-and-connections)). The values of a metadata file of up to 128 KiB are not counted.
 - **All requests of a process** have {size_of(memory.REQUEST_MEMORY_BYTES)} of memory together
-  (`ARCO_REQUEST_MEMORY`), of which those of one principal begin to use at most
-  one part in {memory.OWNER_SHARE}. Tasks, collections and commands have
+  (`ARCO_REQUEST_MEMORY`). A request begins to use a part
+  of it only if it and the other requests of its principal then have at most one part in {memory.OWNER_SHARE}; a
+  principal's only request always begins, and one that has begun may take more. Tasks, collections and commands have
   {size_of(memory.BACKGROUND_MEMORY_BYTES)} of memory. Caches have
   {size_of(memory.CACHE_MEMORY_BYTES)} (`ARCO_CACHE_MEMORY`).
 - **A document that weighs more than the whole memory of requests, or of tasks,** is read alone, with up to 400 MB

@@ -58,4 +58,4 @@ def _print(found: Sequence[JsonObject], *, confirmed: bool) -> None:
                 "again, run: arco adopt --original-is-deleted"
             )
     else:
-        print("No catalog here is a copy that is still to be adopted; one that can't be read may be.")
+        print("No catalog that was read is a copy that is still to be adopted.")

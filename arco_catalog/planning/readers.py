@@ -93,6 +93,7 @@ def _reach_of(index: Index, role: str) -> Steps[frozenset[Reach]]:
 
 
 def _without_inner(held: Collection[Reach]) -> frozenset[Reach]:
-    """Returns the reaches, without the narrower ones of a kind if one of them is of the whole catalog."""
+    """Returns what a principal may load, without the narrower reaches of a kind if one of them is of the whole
+    catalog."""
     everything = {each.kind for each in held if each.namespace is None}
     return frozenset(each for each in held if each.namespace is None or each.kind not in everything)

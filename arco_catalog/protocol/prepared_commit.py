@@ -66,9 +66,10 @@ class PreparedCommit:
         await self._state.create(key, self._successor.commit_body)
 
     async def try_swap(self) -> bool:
-        """Makes the commit HEAD, and returns whether that applied, as `swap` does. In a registry with proposals it also
-        returns False, so that the changes are proposed, if proposals wait, or instead of any `StoreUnavailable`, which
-        stores raise that limit how often one object is written. Raises as `State.swap` does otherwise."""
+        """Makes the commit HEAD, and returns True if that applied, False if HEAD had moved, perhaps to this very commit.
+        In a registry with proposals it also returns False, so that the changes are proposed, if proposals wait, or
+        instead of any `StoreUnavailable`, which stores raise that limit how often one object is written. Raises as
+        `State.swap` does otherwise."""
         if self.must_propose:
             return False
         try:

@@ -146,10 +146,11 @@ class TransactionCoordinator(CommitExecution):
 
     async def swap(self, revalidate: Revalidate) -> Applied | PreconditionFailed:
         """Commits this transaction by its decision, and concurrently prepares the registry commit that settles the
-        intents. Returns `Applied`, also if the write failed because our own had applied before; if this one applied,
-        replaced metadata files leave the cache. Raises `AttemptAborted` if another process aborted the transaction,
-        `CommitStateUnknown` if the outcome is unknown, and `StoreError`: if nothing was sent, after it has given up, or
-        if its write had no effect and the decision, which may be to commit, can't be read."""
+        intents. Returns `Applied`, also for a refused write if our own had applied before, and never
+        `PreconditionFailed`; if this one applied, replaced metadata files leave the cache. Raises `AttemptAborted` if
+        another process aborted the transaction, `CommitStateUnknown` if the outcome is unknown, and `StoreError`: if
+        nothing was sent, after it has given up, or if its write had no effect and the decision, which may be to commit,
+        can't be read."""
         if self.pending is None:
             raise InternalError(f"transaction {self.plan.id} was to be committed before the object of it was written")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))

@@ -110,8 +110,8 @@ class Chunk:
 
     @classmethod
     def parse(cls, body: bytes, key: str) -> "Chunk":
-        """Reads a chunk of a purge's inventory that is stored under `key`, which ends in the chunk's id. Raises
-        `InternalError`."""
+        """Reads a chunk of a purge's inventory, with the id from the end of the `key` under which it is stored. Raises
+        `InternalError` for an invalid record."""
         document = parse_record(body, key)
         return cls(
             text(document, "current"),

@@ -11,7 +11,8 @@ OPEN_DAYS = 2
 
 
 def first_open(now_ms: int) -> date:
-    """Returns the oldest open day. All days before it are closed."""
+    """Returns the oldest open day, from which on every batch lists all days. Days before it are closed: they are listed
+    only if they are not before the watermark, or are marked as late."""
     return day_of(now_ms) - timedelta(days=OPEN_DAYS)
 
 

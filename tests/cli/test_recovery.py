@@ -233,7 +233,7 @@ def test_a_copy_is_shown_refuses_to_delete_and_is_adopted(folder: Path, tmp_path
     assert main(["adopt", "--original-is-deleted", *place], {}) == 0
     assert "adopted" in capsys.readouterr().out
     assert main(["adopt", *place], {}) == 0
-    assert "No catalog here is a copy" in capsys.readouterr().out
+    assert "No catalog that was read is a copy" in capsys.readouterr().out
     assert main(["gc", "--delete", *place], {}) == 0
 
 
@@ -243,4 +243,4 @@ def test_a_backup_that_is_restored_at_its_place_makes_no_copy(folder: Path, tmp_
     (folder / "arco" / "_catalog").rename(tmp_path / "lost")
     assert main(["restore", "--from", str(archive), *at], {}) == 0
     assert main(["adopt", *at], {}) == 0
-    assert "No catalog here is a copy" in capsys.readouterr().out
+    assert "No catalog that was read is a copy" in capsys.readouterr().out

@@ -67,7 +67,7 @@ class _Files:
     names: dict[Location, ReachedFile] = field(default_factory=dict)
 
     def add(self, name: str, size: int = 0) -> None:
-        """Adds a file, unless it is outside of the table's locations, where nothing is deleted."""
+        """Adds a file to the set, of files to delete or to keep, unless it is outside of the table's locations."""
         location = self.own(name)
         if location is not None:
             self.names[location] = ReachedFile(name, size)
@@ -270,8 +270,8 @@ class FileDeletion:
                 "files: another one, if one is left, goes on"
             )
         raise TaskFailed(
-            f"{gone[0]} is missing, and which files of the table it names is unknown, so no further file is deleted: "
-            "restore it, and retry this task"
+            f"{gone[0]} is missing, and which files of the table it names is unknown, so no more files of expired "
+            "snapshots are deleted: restore it, and retry this task"
         )
 
     async def _note(self, files: int) -> None:

@@ -219,7 +219,8 @@ async def _in_batches(session: Session, registry: RegistryState) -> AsyncGenerat
 
 
 def _relation(key: str, entry: JsonObject, *, dropped: bool) -> LostPointer:
-    """Returns the lost pointer of an entry of a name or, if `dropped`, of a tombstone."""
+    """Returns the `LostPointer` of an entry of a name or, if `dropped`, of a tombstone, whether or not the pointer is
+    lost, which is found out later."""
     by = optional_text(entry, "operation") if dropped else None
     return LostPointer(text(entry, "entity"), dotted(*name_in(key)), entry, by)
 
