@@ -66,7 +66,7 @@ class PreparedCommit:
         await self._state.create(key, self._successor.commit_body)
 
     async def try_swap(self) -> bool:
-        """Makes the commit HEAD, and returns True if that applied, False if HEAD had moved, perhaps to this very commit.
+        """Makes the commit HEAD, and returns True if that applied, False if HEAD had moved, perhaps to this commit.
         In a registry with proposals it also returns False, so that the changes are proposed, if proposals wait, or
         instead of any `StoreUnavailable`, which stores raise that limit how often one object is written. Raises as
         `State.swap` does otherwise."""
