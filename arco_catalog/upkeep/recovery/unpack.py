@@ -150,15 +150,16 @@ async def _begin(
     catalogs `left_out` of a realm, of which the archive has nothing, are no longer in it: each would be an empty one.
     Returns the fields of the report. Raises `AlreadyExists` if another process makes a HEAD first.
 
-    The commit records the restore, and for a copy the URI of the original. It cancels each purge that has deleted
+    The commit records the restore, and for a copy the URI of the original, also of a copy that was backed up before it
+    was adopted. It cancels each purge that has deleted
     nothing: the drop may have been undone in the original catalog since, and both catalogs may have the same files.
     """
     known = RegistryState.parse(head, None, state.paths.manifest).with_segments(state.loaded_segment)
     is_copy = state.paths.folder != REALM_FOLDER and backed_up_at != place_of(session, state.paths.root)
-    restoration = Restoration(
-        at_ms=(await state.store.list(state.paths.manifest)).now_ms + TICK_MS,
-        copy_of=(backed_up_at or UNKNOWN_PLACE) if is_copy else None,
-    )
+    copy_of = (backed_up_at or UNKNOWN_PLACE) if is_copy else None
+    if known.copy_of is not None:  # the backup is of a copy that was not adopted, so the original may still need files
+        copy_of = known.copy_of if copy_of is None else f"{copy_of}, itself a copy of the one at {known.copy_of}"
+    restoration = Restoration((await state.store.list(state.paths.manifest)).now_ms + TICK_MS, copy_of)
     changes, cancelled = await _cancel_purges(state, known)
     changes |= await _without_catalogs(state, known, left_out)
     author: JsonObject = {"principal": session.request.principal, "source": session.request.source}

@@ -347,6 +347,39 @@ async def test_the_backup_of_a_version_that_did_not_record_its_place_makes_a_cop
     assert (await copy.another().session().state.head()).copy_of == "an unknown place"
 
 
+@pytest.mark.parametrize(
+    ("adopted", "place", "copy_of"),
+    [
+        (False, "copy", "memory:///wh"),
+        (True, "copy", None),
+        (False, "third", "memory:///copy, itself a copy of the one at memory:///wh"),
+        (True, "third", "memory:///copy"),
+    ],
+)
+async def test_a_restored_backup_of_a_copy_is_one_until_that_was_adopted(
+    tmp_path: Path, adopted: bool, place: str, copy_of: str | None
+) -> None:
+    original, store, _, file = await with_a_commit_during_the_backup(tmp_path)
+    copy = fixture_beside(original)
+    await restore_backup(copy.session(), await Archive.opened(file), dry=False)
+    if adopted:
+        await adopt(copy.another().session())
+    second = tmp_path / "second.tar.gz"
+    await backed_up(copy.another(), second)
+    for key in [*store.keys("copy/")]:
+        await store.delete(key, ANY)
+
+    settings = Settings(place, purge=AT_ONCE)
+    restored = CatalogFixture(original.store, original.runtime, settings, allowed=("memory:///wh/warehouse",))
+    await restore_backup(restored.session(), await Archive.opened(second), dry=False)
+
+    assert (await restored.another().session().state.head()).copy_of == copy_of
+    if copy_of is not None:
+        with pytest.raises(CatalogIsCopy, match="memory:///"):
+            await collected(restored)
+    assert await loads(original)
+
+
 def test_every_stored_field_of_a_restoration_is_read_again() -> None:
     restoration = Restoration(7, "memory:///wh").adopted("operator", 9)
     assert Restoration.parse(restoration.to_json()) == restoration
