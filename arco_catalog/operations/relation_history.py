@@ -67,8 +67,8 @@ class RelationHistory:
         self, position: MetadataFile, *, ahead: int = MAX_RECEIPT_READS, max_reads: int = MAX_RECEIPT_READS
     ) -> ReceiptCursor:
         """Returns a cursor over the commits of the table or view that starts with the one of this metadata file, and
-        goes back by receipts and by the metadata log. It reads up to `ahead` receipts concurrently, and at most
-        `max_reads`, or one more, in all if the caller stops when `may_read` is false."""
+        goes back by receipts and by the metadata log. It reads up to `ahead` receipts concurrently. It does not stop by
+        itself: for a caller that stops when `may_read` is false it reads `max_reads` at most in all, or one more."""
         return ReceiptCursor(
             self.session,
             self.entity,

@@ -114,8 +114,8 @@ class AppendRebaser:
         self, base: CurrentRelation, append: Append, added: Sequence[ManifestFile]
     ) -> Sequence[AddedFiles]:
         """Reads the manifests that an append adds, one after the other, checks the files in each, and returns only the
-        counts of them (`AddedFiles`), in order. Before it reads any, checks the limit of the files and the places.
-        Raises as `rebase` does."""
+        counts of them (`AddedFiles`), in order. Before it reads any, checks how many files they state, and that
+        the manifests are in the table's locations. Raises as `rebase` does."""
         if sum(each.added_files_count for each in added) > MAX_ADDED_FILES:
             raise NotRebasable(f"the commit adds more than {MAX_ADDED_FILES:,} data files, the limit of a rebase")
         self._check_places(base, [each.manifest_path for each in added])

@@ -39,7 +39,7 @@ HASH_BYTES: Final = 4
 _BIG_ENDIAN: Final = "big"
 _HASHES: Final = "I"
 """The type of an array of hashes, and of the numbers of rows: lists of numbers take eight times as much memory."""
-_INSTEAD: Final = "so the manifests are read instead"
+_SO_MANIFESTS_ARE_READ: Final = "so the plan reads the manifests"
 """The part of an error that explains how a plan goes on without the part of an index."""
 
 
@@ -149,14 +149,16 @@ def read_header(part: bytes) -> PartHeader:
         header = loads(line)
     except MalformedJson as error:
         raise InvalidPart(
-            f"the header of a part of an index of deletes is not JSON, or is longer than the bytes read, {_INSTEAD}"
+            f"the header of a part of an index of deletes is not JSON, or is longer than the bytes read, {_SO_MANIFESTS_ARE_READ}"
         ) from error
     match header:
         case {"version": version, "columns": list(columns), "blocks": list(blocks)} if version == VERSION:
             ids = frozenset(column for column in columns if isinstance(column, int))
             return PartHeader(ids, [*map(_block, blocks)], len(line) + 1)
         case _:
-            raise InvalidPart(f"the header of a part of an index of deletes has an unknown version or form, {_INSTEAD}")
+            raise InvalidPart(
+                f"the header of a part of an index of deletes has an unknown version or form, {_SO_MANIFESTS_ARE_READ}"
+            )
 
 
 def _block(value: JsonValue) -> Block:
@@ -168,7 +170,7 @@ def _block(value: JsonValue) -> Block:
         case _:
             raise InvalidPart(
                 "a block in the header of a part of an index of deletes is not two numbers above 0, of rows and bytes, "
-                f"{_INSTEAD}"
+                f"{_SO_MANIFESTS_ARE_READ}"
             )
 
 
@@ -183,7 +185,7 @@ def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[B
     without such rows are left out. Raises `InvalidPart` for a table of another length."""
     if len(table) != HASH_BYTES * header.files:
         raise InvalidPart(
-            f"the table of hashes of a part of an index of deletes has another length than its rows need, {_INSTEAD}"
+            f"the table of hashes of a part of an index of deletes has another length than its rows need, {_SO_MANIFESTS_ARE_READ}"
         )
     of_rows = array(_HASHES, table)
     if sys.byteorder != _BIG_ENDIAN:
@@ -210,14 +212,16 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
         lines = unpacker.decompress(packed, MAX_BLOCK_BYTES).split(b"\n")
         if not unpacker.eof:
             raise InvalidPart(
-                f"a block of a part of an index of deletes is too long, unpacked, or ends too early, {_INSTEAD}"
+                f"a block of a part of an index of deletes is too long, unpacked, or ends too early, {_SO_MANIFESTS_ARE_READ}"
             )
         return [_file(loads(lines[row])) for row in rows]
     except zlib.error as error:
-        raise InvalidPart(f"a block of a part of an index of deletes can't be unpacked, {_INSTEAD}: {error}") from error
+        raise InvalidPart(
+            f"a block of a part of an index of deletes can't be unpacked, {_SO_MANIFESTS_ARE_READ}: {error}"
+        ) from error
     except (MalformedJson, ValueError, TypeError, LookupError, InvalidOperation) as error:
         raise InvalidPart(
-            f"a row of a part of an index of deletes is corrupt or missing, {_INSTEAD}: {error}"
+            f"a row of a part of an index of deletes is corrupt or missing, {_SO_MANIFESTS_ARE_READ}: {error}"
         ) from error
 
 

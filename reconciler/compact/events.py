@@ -1,5 +1,5 @@
 """Makes the rows of the system table `catalog_events` for a commit of the registry: one for each operation of a
-request."""
+request, but none for operations other than grants on the namespace `system` and what is in it."""
 
 from collections.abc import Iterator
 

@@ -63,8 +63,8 @@ def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
         raise StoreDenied(f"{url!r} is not a valid URL: {error}") from error
     plain = parts.scheme == "http" and plain_loopback and _is_loopback(parts.hostname or "")
     if not (parts.scheme == "https" or plain):
-        near = ", or an http URL of this machine" if plain_loopback else ""
-        raise StoreDenied(f"{url!r} must be an https URL{near}")
+        or_loopback = ", or an http URL of this machine" if plain_loopback else ""
+        raise StoreDenied(f"{url!r} must be an https URL{or_loopback}")
     if not parts.hostname or "@" in parts.netloc or parts.fragment or not url.isascii() or not _is_graphic(url):
         raise StoreDenied(f"{url!r} must be a plain URL: with a host, no user, no fragment, ASCII without blanks")
     return parts

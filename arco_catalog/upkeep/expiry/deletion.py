@@ -73,7 +73,7 @@ class _Files:
             self.names[location] = ReachedFile(name, size)
 
     def remove(self, name: str) -> None:
-        """Removes the file with this name, if it is the table's own."""
+        """Takes the file with this name out of the set, if it is the table's own; deletes nothing."""
         location = self.own(name)
         if location is not None:
             self.names.pop(location, None)
