@@ -39,7 +39,7 @@ HASH_BYTES: Final = 4
 _BIG_ENDIAN: Final = "big"
 _HASHES: Final = "I"
 """The type of an array of hashes, and of the numbers of rows: lists of numbers take eight times as much memory."""
-_SO_MANIFESTS_ARE_READ: Final = "so the plan reads the manifests"
+_PLAN_GOES_ON: Final = "so the plan reads the manifests"
 """The part of an error that explains how a plan goes on without the part of an index."""
 
 
@@ -149,7 +149,7 @@ def read_header(part: bytes) -> PartHeader:
         header = loads(line)
     except MalformedJson as error:
         raise InvalidPart(
-            f"the header of a part of an index of deletes is not JSON, or is longer than the bytes read, {_SO_MANIFESTS_ARE_READ}"
+            f"the header of a part of an index of deletes is not JSON, or is longer than the bytes read, {_PLAN_GOES_ON}"
         ) from error
     match header:
         case {"version": version, "columns": list(columns), "blocks": list(blocks)} if version == VERSION:
@@ -157,7 +157,7 @@ def read_header(part: bytes) -> PartHeader:
             return PartHeader(ids, [*map(_block, blocks)], len(line) + 1)
         case _:
             raise InvalidPart(
-                f"the header of a part of an index of deletes has an unknown version or form, {_SO_MANIFESTS_ARE_READ}"
+                f"the header of a part of an index of deletes has an unknown version or form, {_PLAN_GOES_ON}"
             )
 
 
@@ -170,7 +170,7 @@ def _block(value: JsonValue) -> Block:
         case _:
             raise InvalidPart(
                 "a block in the header of a part of an index of deletes is not two numbers above 0, of rows and bytes, "
-                f"{_SO_MANIFESTS_ARE_READ}"
+                f"{_PLAN_GOES_ON}"
             )
 
 
@@ -185,7 +185,7 @@ def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[B
     without such rows are left out. Raises `InvalidPart` for a table of another length."""
     if len(table) != HASH_BYTES * header.files:
         raise InvalidPart(
-            f"the table of hashes of a part of an index of deletes has another length than its rows need, {_SO_MANIFESTS_ARE_READ}"
+            f"the table of hashes of a part of an index of deletes has another length than its rows need, {_PLAN_GOES_ON}"
         )
     of_rows = array(_HASHES, table)
     if sys.byteorder != _BIG_ENDIAN:
@@ -212,16 +212,16 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
         lines = unpacker.decompress(packed, MAX_BLOCK_BYTES).split(b"\n")
         if not unpacker.eof:
             raise InvalidPart(
-                f"a block of a part of an index of deletes is too long, unpacked, or ends too early, {_SO_MANIFESTS_ARE_READ}"
+                f"a block of a part of an index of deletes is too long, unpacked, or ends too early, {_PLAN_GOES_ON}"
             )
         return [_file(loads(lines[row])) for row in rows]
     except zlib.error as error:
         raise InvalidPart(
-            f"a block of a part of an index of deletes can't be unpacked, {_SO_MANIFESTS_ARE_READ}: {error}"
+            f"a block of a part of an index of deletes can't be unpacked, {_PLAN_GOES_ON}: {error}"
         ) from error
     except (MalformedJson, ValueError, TypeError, LookupError, InvalidOperation) as error:
         raise InvalidPart(
-            f"a row of a part of an index of deletes is corrupt or missing, {_SO_MANIFESTS_ARE_READ}: {error}"
+            f"a row of a part of an index of deletes is corrupt or missing, {_PLAN_GOES_ON}: {error}"
         ) from error
 
 
