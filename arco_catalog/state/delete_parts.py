@@ -39,7 +39,7 @@ HASH_BYTES: Final = 4
 _BIG_ENDIAN: Final = "big"
 _HASHES: Final = "I"
 """The type of an array of hashes, and of the numbers of rows: lists of numbers take eight times as much memory."""
-_PLAN_GOES_ON: Final = "so the plan reads the manifests"
+_GOES_ON: Final = "so the plan reads the manifests"
 """The part of an error that explains how a plan goes on without the part of an index."""
 
 
@@ -149,16 +149,14 @@ def read_header(part: bytes) -> PartHeader:
         header = loads(line)
     except MalformedJson as error:
         raise InvalidPart(
-            f"the header of a part of an index of deletes is not JSON, or is longer than the bytes read, {_PLAN_GOES_ON}"
+            f"the header of a part of an index of deletes is not JSON, or longer than the bytes read, {_GOES_ON}"
         ) from error
     match header:
         case {"version": version, "columns": list(columns), "blocks": list(blocks)} if version == VERSION:
             ids = frozenset(column for column in columns if isinstance(column, int))
             return PartHeader(ids, [*map(_block, blocks)], len(line) + 1)
         case _:
-            raise InvalidPart(
-                f"the header of a part of an index of deletes has an unknown version or form, {_PLAN_GOES_ON}"
-            )
+            raise InvalidPart(f"the header of a part of an index of deletes has an unknown version or form, {_GOES_ON}")
 
 
 def _block(value: JsonValue) -> Block:
@@ -170,7 +168,7 @@ def _block(value: JsonValue) -> Block:
         case _:
             raise InvalidPart(
                 "a block in the header of a part of an index of deletes is not two numbers above 0, of rows and bytes, "
-                f"{_PLAN_GOES_ON}"
+                f"{_GOES_ON}"
             )
 
 
@@ -185,7 +183,7 @@ def rows_found(header: PartHeader, table: bytes, hashes: Set[int]) -> Sequence[B
     without such rows are left out. Raises `InvalidPart` for a table of another length."""
     if len(table) != HASH_BYTES * header.files:
         raise InvalidPart(
-            f"the table of hashes of a part of an index of deletes has another length than its rows need, {_PLAN_GOES_ON}"
+            f"the table of hashes of a part of an index of deletes has another length than its rows need, {_GOES_ON}"
         )
     of_rows = array(_HASHES, table)
     if sys.byteorder != _BIG_ENDIAN:
@@ -212,16 +210,14 @@ def read_rows(packed: bytes, rows: Sequence[int]) -> Sequence[ContentFile]:
         lines = unpacker.decompress(packed, MAX_BLOCK_BYTES).split(b"\n")
         if not unpacker.eof:
             raise InvalidPart(
-                f"a block of a part of an index of deletes is too long, unpacked, or ends too early, {_PLAN_GOES_ON}"
+                f"a block of a part of an index of deletes is too long, unpacked, or ends too early, {_GOES_ON}"
             )
         return [_file(loads(lines[row])) for row in rows]
     except zlib.error as error:
-        raise InvalidPart(
-            f"a block of a part of an index of deletes can't be unpacked, {_PLAN_GOES_ON}: {error}"
-        ) from error
+        raise InvalidPart(f"a block of a part of an index of deletes can't be unpacked, {_GOES_ON}: {error}") from error
     except (MalformedJson, ValueError, TypeError, LookupError, InvalidOperation) as error:
         raise InvalidPart(
-            f"a row of a part of an index of deletes is corrupt or missing, {_PLAN_GOES_ON}: {error}"
+            f"a row of a part of an index of deletes is corrupt or missing, {_GOES_ON}: {error}"
         ) from error
 
 
