@@ -219,13 +219,8 @@ class IssuerKeys:
     async def _wait_for_refresh(self) -> None:
         """Fetches the issuer's keys, or waits for the fetch that is under way. Raises `Unavailable` if that fails, or
         if none is under way and the last attempt was less than `RETRY_MS` ago."""
-        if self._refreshing is None and self._since_attempt() < RETRY_MS:
-            raise Unavailable(
-                f"The token cannot be verified now, because the keys of its issuer {self._issuer} are not "
-                "available: try again later. They could not be fetched just now, or none is usable: the server's log "
-                "has the reason"
-            )
-        if not await asyncio.shield(self._refresh()):
+        is_too_soon = self._refreshing is None and self._since_attempt() < RETRY_MS
+        if is_too_soon or not await asyncio.shield(self._refresh()):
             raise Unavailable(
                 f"The token cannot be verified now, because the keys of its issuer {self._issuer} are not "
                 "available: try again later. They could not be fetched just now, or none is usable: the server's log "

@@ -75,8 +75,8 @@ class PartitionKeys:
         return last.key
 
     def text_of(self, file: ContentFile) -> str:
-        """Returns the key of a file as text, with None in place of the values of fields whose source column
-        was dropped, also where the file still has them."""
+        """Returns the key of a file as text, with None in place of the values of fields whose source column was
+        dropped, also where the file still has them."""
         last = self._last_text
         if last is None or not last.is_of(file):
             text = f"partition {file.spec_id} {tuple(self._kept(file))!r}"

@@ -90,8 +90,7 @@ class _OldestSlot:
 async def collect_markers(run: Run, entities: Entities, runner: BatchRunner) -> int | None:
     """Deletes idempotency markers with a slot 0 older than the retention of markers and a margin; a dry run only counts
     them. A marker without a final answer is closed and fenced first, and is kept while the last slot is younger than
-    the margin. Returns the first time of a slot of the remaining markers, by the store; None if none
-    remains."""
+    the margin. Returns the first time of a slot of the remaining markers, by the store; None if none remains."""
     oldest = _OldestSlot()
     async with aclosing(runner.run_batches(run, entities, _batches(run, oldest))) as done:
         async for batch, kept in done:
