@@ -36,10 +36,9 @@ def run(
 ) -> int:
     """Restores a lost HEAD and lost pointers of a catalog, or with `of_realm` HEAD of the realm's registry. It restores
     what records prove, and the candidates `head` and `pointers` that the operator has chosen, which with `replace`
-    replace what can be read, too. With
-    `dry` writes nothing. Prints what was found and done. Returns 0 if nothing is lost any more, or with `dry` would be;
-    1 if the operator has to choose a candidate or there is none, or if an object or file that is needed is missing or
-    can't be used. Raises `CliError`."""
+    replace what can be read, too. With `dry` writes nothing. Prints what was found and done. Returns 0 if nothing is
+    lost any more, or with `dry` would be; 1 if the operator has to choose a candidate or there is none, or if an object
+    or file that is needed is missing or can't be used. Raises `CliError`."""
     choices = Choices(head, pointers, replace)
 
     async def work() -> JsonObject:

@@ -9,6 +9,7 @@ from storage_backends.open import canonical_url
 
 WITHOUT_BUCKETS = ("file", "memory")
 """Schemes of locations without a bucket."""
+_SETTINGS = "--allowed-location or ARCO_ALLOWED_LOCATIONS,"
 
 
 def canonical_urls(store: str, allowed: Sequence[str], environment: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -23,11 +24,8 @@ def _allowed_url(url: str, environment: Mapping[str, str]) -> str:
     try:
         canonical, location = canonical_url(url, environment), Location.parse(url)
     except (CatalogError, ValueError) as error:
-        raise CliError(f"--allowed-location or ARCO_ALLOWED_LOCATIONS, {url}: {error}") from error
+        raise CliError(f"{_SETTINGS} {url}: {error}") from error
     bucket = location.uri.partition("://")[2].partition("/")[0]
     if not bucket and location.scheme not in WITHOUT_BUCKETS:
-        raise CliError(
-            f"--allowed-location or ARCO_ALLOWED_LOCATIONS, {url}: it names no bucket: write "
-            f"{location.scheme}://bucket/path"
-        )
+        raise CliError(f"{_SETTINGS} {url}: it names no bucket: write {location.scheme}://bucket/path")
     return canonical

@@ -113,10 +113,9 @@ class Maintenance:
         """Finishes the maintenance tasks that previous runs left unfinished, then plans all tables and maintains those
         for which a step is due, until the budget's time is over. Tables that are leased by another run or whose turn
         comes too late are left to a later run, and counted. `policies` bounds the attempts of tasks. Raises
-        `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`;
-        and the errors of PyIceberg when rows of
-        `system.maintenance` cannot be read, or the rows of a failed task cannot be written; if the rows of another task
-        cannot, only this attempt fails."""
+        `CatalogIsCopy` on a copy of another catalog, since an expiry would delete files of both; `StoreError`; and the
+        errors of PyIceberg when rows of `system.maintenance` cannot be read, or the rows of a failed task cannot be
+        written; if the rows of another task cannot, only this attempt fails."""
         await require_original(self.session)
         executor = MaintenanceExecutor(procedures, self.rows, self.budget, _OutcomeCounter(self.observer, self.stats))
         worker = Worker(self.session.catalog, {TABLE_MAINTENANCE: executor}, _never_submitted, policies)
