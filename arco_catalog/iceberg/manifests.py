@@ -311,6 +311,4 @@ def _partitions(value: AvroValue) -> Sequence[FieldSummary] | None:
 
 def _invalid_partitions() -> NotRebasable:
     """Returns the error for malformed summaries of partition fields."""
-    return NotRebasable(
-        "an entry of a manifest list has no valid partitions, so the list serves no scan and no rebase of an append"
-    )
+    return NotRebasable(f"{_READ_ENTRY} has no valid partitions")
